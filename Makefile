@@ -1,13 +1,13 @@
-# Two commands matter: `make demo` shows a kernel running, `make test` proves the whole. Both set up what they need.
+# `make demo` runs a kernel, `make test` runs all suites. Both install their requirements.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 JOBS   ?= $(shell nproc)
 BUILD  := build/dev
-# What `make bench-setup` made, where it did: Numba and PoCL are columns of a table, nothing the product needs.
+# The environment of `make bench-setup`, if it exists: Numba and PoCL are only needed for comparison.
 BENCH_PYTHON = $(firstword $(wildcard build/bench-venv/bin/python) $(PYTHON))
-# The GPU machine has no network and no LLVM headers: build with what its own python3 offers.
+# The GPU machine has no network and no LLVM headers: the build uses its python3.
 GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
@@ -22,7 +22,7 @@ setup:           ## system packages (as root) and the Python environment of this
 build: setup     ## configure, compile, install into .venv
 	@tools/build $(BUILD) $(JOBS)
 
-build-all: setup ## the same, and the C++ tests
+build-all: setup ## as build, with the C++ tests
 	@tools/build $(BUILD) $(JOBS) all
 
 demo: build      ## compile a CUDA C++ kernel, run it, check it
@@ -56,7 +56,7 @@ bench: build     ## benchmarks on the CPU device, into docs/benchmarks: what cal
 	@$(PYTHON) bench/run.py --null --pin --docs docs/benchmarks --name null --build $(BUILD)
 	@$(BENCH_PYTHON) bench/python/kernels.py --build $(BUILD) --markdown docs/benchmarks/kernels.md
 
-bench-setup: setup ## Numba and PyOpenCL in an environment of the benchmarks' own (build/bench-venv)
+bench-setup: setup ## Numba and PyOpenCL in a separate environment (build/bench-venv)
 	@bench/setup build/bench-venv
 
 sanitize: setup  ## the C++ suites and much of the Python ones with the address, undefined behaviour and thread sanitizers (long)
@@ -65,7 +65,7 @@ sanitize: setup  ## the C++ suites and much of the Python ones with the address,
 sanitize-quick: setup ## the parser, the readers of images and the driver layer alone with the address and undefined behaviour sanitizers
 	@tools/sanitize $(JOBS) quick
 
-coverage: setup  ## which lines of the C++ the C++ suites run, by folder; TESTS=regex and TARGETS="a b" run less
+coverage: setup  ## line coverage of the C++ suites by folder; TESTS=regex and TARGETS="a b" run less
 	@tools/coverage $(JOBS) "$(TESTS)" $(TARGETS)
 
 fuzz: setup      ## each fuzzer with libFuzzer for FUZZ_SECONDS (600) seconds
@@ -74,7 +74,7 @@ fuzz: setup      ## each fuzzer with libFuzzer for FUZZ_SECONDS (600) seconds
 fuzz-kernels: build ## random CUDA C++ and PTX programs in every mode of the CPU device, against a model, for SECONDS (60) seconds; SEED=n repeats a run
 	@PYTHONPATH=tests/fuzz $(PYTHON) -m kernels --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) --out $(BUILD)/fuzz-kernels
 
-protections: setup ## switches protections off one by one and sees the tests fail that are there for them (long)
+protections: setup ## disables protections one by one and checks that their tests fail (long)
 	@JOBS=$(JOBS) $(PYTHON) tools/protections
 
 soak: build-all  ## launch, capture, compile and close for a long time; memory must stay flat

@@ -1,11 +1,11 @@
-"""Where the time of a call goes, by the processor's own counters: instructions, cycles, cache and branch misses per call.
+"""Measures calls with hardware performance counters: instructions, cycles, cache and branch misses per call.
 
     python bench/counters.py [--build FOLDER] [--null] [--json FILE] [ROW...]
 
 Counts the calling thread in user space, for the sides `least` (a Python function that only makes the C call), `least unlocked` and
-`ours`, below the driver that CUCORE_DEVICE chooses, or below one that does nothing (--null). A call that needs the same
-instructions above both drivers but more cycles above the real one pays for what that driver's own work pushed out of the caches.
-Needs perf_event_open, which machines in the cloud often refuse: it says so then.
+`ours`, on the driver that CUCORE_DEVICE selects or on the null driver (--null). A call that needs the same instructions on both
+drivers but more cycles on the real one has cache misses caused by that driver. Requires perf_event_open, which cloud machines
+often do not permit; an error reports that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EVENTS = {
 
 
 class Attributes(ctypes.Structure):
-    """struct perf_event_attr of Linux 3.3 (its size tells the kernel which)."""
+    """struct perf_event_attr of Linux 3.3 (its size identifies the version)."""
 
     _fields_ = [
         ("type", ctypes.c_uint32), ("size", ctypes.c_uint32), ("config", ctypes.c_uint64), ("sample", ctypes.c_uint64),
@@ -52,7 +52,7 @@ class Attributes(ctypes.Structure):
 
 
 class Counter:
-    """One event of this thread, in user space only."""
+    """A counter of one event of this thread, in user space only."""
 
     def __init__(self, kind: int, config: int) -> None:
         exclude_kernel, exclude_hypervisor = 1 << 5, 1 << 6
@@ -68,7 +68,7 @@ class Counter:
 
 
 def count(calls: dict[str, tuple[Any, Any, int]]) -> dict[str, dict[str, float]]:
-    """Per row and event: the least of several batches, without the loop around the call."""
+    """Per row and event: the minimum of several batches, without the loop overhead."""
     from timing import loop, nothing
 
     counters = {}
@@ -94,7 +94,7 @@ def count(calls: dict[str, tuple[Any, Any, int]]) -> dict[str, dict[str, float]]
 
 
 def child() -> None:
-    """A side: runs bench/python/overhead.py or least.py, which define the calls, and counts instead of timing."""
+    """A side: runs the calls of bench/python/overhead.py or least.py and counts events instead of measuring time."""
     sys.path.insert(0, str(HERE / "python"))
     import runpy
 

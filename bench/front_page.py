@@ -1,6 +1,6 @@
-"""Writes the numbers of README.md from those of docs/benchmarks: python bench/front_page.py.
+"""Writes the numbers of docs/benchmarks to README.md: python bench/front_page.py.
 
-`bench/run.py --docs` and `bench/python/kernels.py --markdown` call it, so that the front page says what was measured last.
+`bench/run.py --docs` and `bench/python/kernels.py --markdown` call it, so that README.md has the latest numbers.
 """
 
 from __future__ import annotations

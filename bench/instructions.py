@@ -1,13 +1,13 @@
-"""Counts the instructions our Python packages need for a call, above a driver that does nothing.
+"""Counts the instructions per call of the Python packages on the null driver.
 
     python bench/instructions.py [--device | --steps] [--build FOLDER] [--check FILE] [--write FILE] [--profile FOLDER] [NAME...]
 
-callgrind counts, so the numbers do not depend on the machine's load; they do depend on the compiler, the interpreter and the
-architecture: counts are kept, and compared, by architecture and Python version. --device counts the CPU device itself instead, called
-by C: the call, the hand-over to the stream's queue and what runs there, on all threads. --steps tells where they are: in the
-interpreter, in the package, in the driver that does nothing, and how many lines (64 bytes) of the package's code a call touches; beside
-the same of `least`, a C function that makes the driver call and nothing else. --check compares with recorded numbers (15 % and
-50 instructions are allowed), --write records them, --profile keeps callgrind's files, one per call, for callgrind_annotate.
+callgrind counts, so the numbers do not depend on the machine's load. They depend on compiler, interpreter and architecture, so they are
+recorded and compared by architecture and Python version. --device counts the CPU device instead, called from C: the call, the stream's
+queue and the execution, on all threads. --steps splits the counts by interpreter, package and null driver, and adds the number of
+64-byte lines of the package's code that a call executes, next to those of `least`, a C function that only makes the driver call.
+--check compares with recorded numbers (a tolerance of 15 % and 50 instructions), --write records them, --profile keeps callgrind's
+files, one per call, for callgrind_annotate.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ CALLS = 100  # per measurement; timing.COUNTED_CALLS
 
 
 def is_worse(recorded: float, now: float, share: float = 0.15, more: float = 50) -> bool:
-    """Compilers and interpreters of one architecture differ a little; the counts of one machine by less than a hundredth."""
+    """Compilers and interpreters of one architecture differ slightly; counts on one machine vary by less than one percent."""
     return now > recorded * (1 + share) + more
 
 
 def is_worse_on_the_device(recorded: float, now: float) -> bool:
-    """More is allowed where threads hand work to each other: whether one finds another asleep, and whether it gets back the
-    memory that the other freed, makes up to half of a launch."""
+    """The tolerance is larger if threads pass work to each other: waking a thread and reusing memory that it freed make up to
+    half of a launch."""
     return is_worse(recorded, now, 0.6, 150)
 
 
@@ -51,7 +51,7 @@ def null_driver(build: Path) -> Path:
 
 
 def counted(library: Path, folder: Path, command: list[str], *options: str) -> dict[str, str]:
-    """Runs a side above the driver that does nothing; what it left out, and why."""
+    """Runs a side on the null driver; returns the rows that it skipped, with reasons."""
     environment = dict(
         os.environ,
         CUCORE_DEVICE="cpu",
@@ -60,7 +60,7 @@ def counted(library: Path, folder: Path, command: list[str], *options: str) -> d
         PYTHONHASHSEED="0",
         PYTHONDONTWRITEBYTECODE="1",
         OPENBLAS_NUM_THREADS="1",
-        # A fixed path through memcpy and its kin, whatever the processor of the machine offers.
+        # Selects fixed variants of memcpy and similar functions, independent of the processor.
         GLIBC_TUNABLES="glibc.pthread.rseq=0",
     )
     full = [
@@ -75,7 +75,7 @@ def counted(library: Path, folder: Path, command: list[str], *options: str) -> d
 
 
 def count(build: Path, names: list[str], folder: Path) -> tuple[dict[str, float], dict[str, str]]:
-    """Instructions per call by name, and what was left out and why. Leaves callgrind's files in the folder."""
+    """Instructions per call by name, and skipped rows with reasons. Leaves callgrind's files in the folder."""
     skipped = counted(null_driver(build), folder, [str(HERE / "python/overhead.py"), *names])
     totals = totals_of(folder)
     if "(empty)" not in totals:
@@ -91,7 +91,7 @@ Steps = dict[str, dict[str, dict[str, int]]]  # row, side ("ours", "least"), wha
 
 
 def steps(build: Path, names: list[str], folder: Path) -> Steps:
-    """Where the instructions of a call are. Counts what every call executes; the loop around it is not in it."""
+    """The instructions of a call by component. Counts what every call executes, without the loop around it."""
     library, rows = null_driver(build), names or list(STEP_ROWS)
     least = [str(HERE / "python/least.py"), str((build / "bench/cpp/overhead/libbench_overhead_least.so").resolve())]
     sides = {"ours": [str(HERE / "python/overhead.py")], "least": [*least, str(library), "kept"]}
@@ -122,7 +122,7 @@ def steps(build: Path, names: list[str], folder: Path) -> Steps:
 
 
 def executed(dump: Path) -> dict[str, dict[int, int]]:
-    """Of a dump with instructions: by whose code it is, the addresses that every call executes, and how often it does so."""
+    """From a dump with instructions: the addresses that every call executes and their counts, by component."""
     objects: dict[str, str] = {}
     code: dict[str, dict[int, int]] = {}
     inside, address, is_callee = "", 0, False
@@ -143,7 +143,7 @@ def executed(dump: Path) -> dict[str, dict[int, int]]:
         elif line.startswith("cob="):
             name_of(line[4:])
         elif line.startswith("calls="):
-            is_callee = True  # the next line is what the callee took
+            is_callee = True  # the next line is the cost of the callee
         elif line and line[0] in "0123456789+-*":
             at, *numbers = line.split()
             if at.startswith("0x"):
@@ -174,7 +174,7 @@ def device_key() -> str:
 
 
 def count_device(build: Path, library: Path, names: list[str], folder: Path) -> dict[str, float]:
-    """Instructions per call of the CPU device, by name. One thread runs kernels: how many wake up is chance otherwise."""
+    """Instructions per call of the CPU device, by name. Uses one worker thread, because the number of threads that wake up varies."""
     program = build / "bench/cpp/overhead/bench_overhead_raw"
     if not program.exists():
         raise SystemExit(f"{program} is missing: configure with -DCUCORE_BENCH=ON")
@@ -190,7 +190,7 @@ def count_device(build: Path, library: Path, names: list[str], folder: Path) -> 
 
 
 def totals_of(folder: Path) -> dict[str, int]:
-    """Instructions by the name each dump was asked for under. Renames the dumps so."""
+    """Instructions by the name of each dump. Renames the dump files accordingly."""
     totals: dict[str, int] = {}
     for path in sorted(folder.glob("counts.*"), key=lambda path: int(path.suffix[1:])):
         text = path.read_text(errors="replace")

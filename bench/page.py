@@ -1,11 +1,11 @@
-"""The page of the benchmarks: renders docs/benchmarks/README.md, and a plot of every run, from the JSON files that bench/run.py wrote.
+"""Renders docs/benchmarks/README.md and a plot of every run from the JSON files of bench/run.py.
 
     python bench/page.py [--check] [FOLDER]
 
-Places in the page are marked by comments, <!-- measured: NAME --> for the table of NAME.json, <!-- goals: NAME --> for the goals,
-<!-- kinds: NAME --> for the kinds of operations of the bindings, and <!-- instructions: MACHINE --> for the counts of bench/instructions.json; what stands there is replaced, and so are the numbers of the
-front page. --check says what would change, with status 1, and writes nothing: a test runs it, so that the page cannot say
-anything else than the files.
+Comments mark the rendered sections of the page: <!-- measured: NAME --> for the table of NAME.json, <!-- goals: NAME --> for the goals,
+<!-- kinds: NAME --> for the kinds of operations of the bindings, and <!-- instructions: MACHINE --> for the counts of
+bench/instructions.json. The script replaces these sections and the numbers in README.md. --check writes nothing, lists the files that
+would change, and exits with status 1 if there are any; a test runs it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import front_page
 
 ROOT = Path(__file__).parents[1]
 Row = dict[str, float]  # side, nanoseconds
-Run = dict[str, Any]  # what a JSON file holds
+Run = dict[str, Any]  # contents of a JSON file
 
-# Goals on a GPU in nanoseconds: beyond the C call (+) or whole. From the project's speed table.
+# Goals on a GPU in nanoseconds: in addition to the C call (+) or in total.
 GOALS = {
     "launch_3": "+150", "graph_launch_20": "+150", "event_record": "+40", "stream_wait": "+40", "alloc_free_4k": "+100",
     "b_device_get_count": "+35", "b_device_get_attribute": "+35", "b_stream_query": "+35", "b_launch_ctypes": "+400",
     "device": "40", "get_kernel": "120", "launch_config": "120",
 }  # fmt: skip
-# Rows that give the interpreter's lock up, since the call may wait: the floor for them is a Python function that does the same.
+# Rows that release the GIL because the call may wait: their lower bound is a Python function that also releases it.
 UNLOCKED = {"b_launch_ctypes"}
 IMPORT_GOALS = {
     "cuda.core": 20,
@@ -44,7 +44,7 @@ SIDES = {
     "NVIDIA": "#c44e52", "CuPy": "#dd8452", "Triton": "#8172b3", "numba-cuda": "#937860",
 }  # fmt: skip
 FLOORS = ("least", "least unlocked")  # shown with the goals only
-CLOCK = {"clock_1000": 1, "clock_4000": 4}  # rows that tell about the processor, not about a call
+CLOCK = {"clock_1000": 1, "clock_4000": 4}  # rows that measure the processor, not a call
 
 
 def beyond(row: Row, side: str, floor: str = "driver") -> float | None:
@@ -52,7 +52,7 @@ def beyond(row: Row, side: str, floor: str = "driver") -> float | None:
 
 
 def verdict(name: str, row: Row) -> str:
-    """The goal of a row and what became of it; "" where there is none."""
+    """The goal of a row and whether it was met; "" if there is none."""
     goal = GOALS.get(name, "")
     if not goal or "ours" not in row or (goal[0] == "+" and "driver" not in row):
         return goal
@@ -66,7 +66,7 @@ def verdict(name: str, row: Row) -> str:
 
 
 def proof(name: str, row: Row) -> str:
-    """For a goal that was missed: what the least possible function of Python takes for the same call."""
+    """For a missed goal: the time of a minimal Python function for the same call."""
     side = "least unlocked" if name in UNLOCKED else "least"
     least, own = beyond(row, side), beyond(row, "ours", side)
     if not verdict(name, row).endswith("missed") or least is None or own is None:
@@ -106,7 +106,7 @@ def calls_table(run: Run) -> str:
 
 
 def goals_table(run: Run) -> str:
-    """Every row with a goal: what it takes, what the floor takes, met or the proof that it cannot be."""
+    """Every row with a goal: its time, the lower bound, and whether the goal is met or unreachable."""
     head = ["call", "driver", "least", "least unlocked", "ours", "ours - driver", "goal", "proof"]
     rows = []
     for name in GOALS:
@@ -182,14 +182,14 @@ def plot(run: Run) -> str:
 
 
 def instructions(machine: str) -> str:
-    """What the guard of the hot paths holds for the CPU device."""
+    """The recorded instruction counts of the CPU device's hot paths."""
     recorded = json.loads((ROOT / "bench/instructions.json").read_text())[f"{machine} CPU device"]
     rows = [[f"`{name}`", f"{count:,.0f}"] for name, count in recorded.items()]
     return f"\n{table(['call', f'instructions ({machine})'], rows)}\n"
 
 
 def steps(machine: str) -> str:
-    """Where the instructions of the hot paths are, beside a function that does nothing but the call."""
+    """The instructions of the hot paths by component, next to a function that only makes the call."""
     recorded = json.loads((ROOT / "bench/instructions.json").read_text())
     kinds = sorted(kind for kind in recorded if kind.startswith(machine) and kind.endswith("steps"))
     rows = []
@@ -209,7 +209,7 @@ KINDS = {
 
 
 def kinds_table(run: Run) -> str:
-    """How the two packages compare by kind of operation, and the operations in which ours take longer."""
+    """Comparison of the two packages by kind of operation, and the operations in which cucore is slower."""
     facts = run["facts"]
     both = {name: row for name, row in run["calls"].items() if {"ours", "NVIDIA"} <= row.keys() and row["ours"]}
     rows = []
@@ -237,7 +237,7 @@ RECORDED: dict[str, Callable[[str], str]] = {"instructions": instructions, "step
 
 
 def rendered(folder: Path) -> dict[Path, str]:
-    """Every file of the folder that follows from others, with what it should hold."""
+    """Every rendered file of the folder with its contents."""
     page = folder / "README.md"
     runs: dict[str, Run] = {}
     plotted: set[str] = set()

@@ -1,19 +1,17 @@
-"""Runs every benchmark of what a call costs, all sides interleaved in one run, and prints ratios.
+"""Measures the cost of calls on all sides, interleaved in one run, and prints ratios.
 
     python bench/run.py [--slices N] [--longest SECONDS] [--json FILE] [--svg FILE] [--docs FOLDER --name NAME] [--build FOLDER] [--null]
                         [--nvidia PYTHON] [--pin] [--kinds] [--only ROW...]
 
-Sides: `driver` (the C API), `C inside` (the same C in a Python process), `least` and `least unlocked` (the same C as functions of
-Python that do nothing else, with the interpreter's lock kept or given up), `C++` (our library), `ours` (our Python packages),
-`NVIDIA` (their Python packages, where they are installed), and `CuPy`, `Triton` and `numba-cuda` where they can be imported. On a
-GPU the others come from the interpreter's own site-packages behind ours; elsewhere from the interpreter that --nvidia names,
-with our CPU device, or the driver that does nothing, as its libcuda.so.1. Every side is a process that waits to be asked. For
-every call the sides measure one short batch after the other, many times: processors change their clock from one moment to the
-next, and so all sides see the same moments. Shown is the tenth percentile (the fast clock) with the median beside it. --null
-runs above a driver that does nothing: what is left is what our layers cost. --pin keeps the calling threads of all sides on one
-processor, the fastest of the moment. --kinds compares every kind of operation of cuda.bindings, ours and NVIDIA's (python/kinds.py),
-instead. --docs writes NAME.json into the folder and renders its page (bench/page.py), and the
-numbers of the front page.
+Sides: `driver` (the C API), `C inside` (the same C code in a Python process), `least` and `least unlocked` (the same C code as minimal
+Python functions, with the GIL held or released), `C++` (the cucore library), `ours` (cucore's Python packages), `NVIDIA` (NVIDIA's
+Python packages, if installed), and `CuPy`, `Triton` and `numba-cuda` if they can be imported. On a GPU the other packages come from
+the interpreter's site-packages, after cucore's; elsewhere from the interpreter of --nvidia, with the CPU device or the null driver as
+its libcuda.so.1. Every side is a process that measures on request. For every call the sides measure one short batch after the other,
+many times, so that changes of the processor's clock affect all sides equally. The result is the tenth percentile (the fast clock) with
+the median. --null runs on the null driver, which shows the cost of cucore's layers alone. --pin keeps the calling threads of all sides
+on the currently fastest processor. --kinds compares every kind of operation of cuda.bindings with NVIDIA's instead (python/kinds.py).
+--docs writes NAME.json to the folder and renders its page (bench/page.py) and the numbers in README.md.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ OTHERS = ("CuPy", "Triton", "numba-cuda")
 def add_others(
     result: dict[str, Side], missing: dict[str, str], python: str, environment: dict[str, str], script: str
 ) -> None:
-    """NVIDIA's packages and others, as an interpreter has them."""
+    """Adds the sides of other packages that an interpreter has."""
     probe = subprocess.run([python, "-c", "import cuda.core"], env=environment, capture_output=True, text=True, cwd="/")
     if probe.returncode == 0:
         result["NVIDIA"] = ([python, str(HERE / "python" / script)], environment)
@@ -66,7 +64,7 @@ def add_others(
 def sides(
     build: Path, device: str, null: bool, nvidia: str | None, folder: Path, script: str
 ) -> tuple[dict[str, Side], dict[str, str]]:
-    """Sides that can run here, and why the others cannot. Links go into the folder."""
+    """Sides that can run here, and the reasons why others cannot. Creates links in the folder."""
     result: dict[str, Side] = {}
     missing: dict[str, str] = {}
     environment = dict(os.environ, CUCORE_DEVICE=device)
@@ -80,7 +78,7 @@ def sides(
         library = str(cucore.CPU_DRIVER_FOLDER / "libcuda.so.1")
         environment["CUCORE_CPU_LIBRARY"] = str(
             cucore.LIBRARY_FOLDER / "libcucore_cpu.so"
-        )  # the build folder's libraries lie apart
+        )  # the libraries are in different folders of the build
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
@@ -105,7 +103,7 @@ def sides(
             [sys.executable, str(HERE / "python/least.py"), str(least.resolve()), library, lock],
             environment,
         )
-    if script != "overhead.py":  # about the packages alone
+    if script != "overhead.py":  # compares the packages only
         result.clear()
     result["ours"] = ([sys.executable, str(HERE / "python" / script)], environment)
     without = {k: v for k, v in environment.items() if k != "PYTHONPATH"}
@@ -123,10 +121,12 @@ def sides(
             add_others(result, missing, sys.executable, without, script)
         else:
             missing["NVIDIA"] = "only our packages are on the path"
-    others = Path(os.environ.get("CUCORE_TEST_OTHERS", Path(sys.prefix) / "others"))  # where tools/test puts numba-cuda
+    others = Path(
+        os.environ.get("CUCORE_TEST_OTHERS", Path(sys.prefix) / "others")
+    )  # tools/test installs numba-cuda here
     if (
         not null and script == "overhead.py" and (others / "numba_cuda").is_dir()
-    ):  # on our packages: NVIDIA's link machine code for a GPU
+    ):  # uses cucore's packages: NVIDIA's link machine code for a GPU
         paths = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), str(others)]))
         with_numba = environment | {"PYTHONPATH": paths, "CUCORE_TEST_OTHERS": str(others)}
         if device == "cpu":
@@ -137,7 +137,7 @@ def sides(
 
 
 def gpu_name() -> str:
-    """The device and the driver's version, as the system's own tool says."""
+    """The device and the driver's version, from nvidia-smi."""
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
         name, version = (
@@ -149,9 +149,9 @@ def gpu_name() -> str:
 
 
 def import_time(module: str, python: str, environment: dict[str, str]) -> float:
-    """Milliseconds of processor time that importing a module adds to a bare interpreter: the least of several runs, the first
-    of which leaves the bytecode, as an installation does. The process counts itself: what an interpreter takes to start
-    varies by more than most imports take."""
+    """Milliseconds of processor time that an import adds to a bare interpreter: the minimum of several runs, the first of which
+    writes the bytecode, as an installation does. The process measures itself, because the start time of an interpreter varies
+    by more than most imports take."""
     cache = tempfile.TemporaryDirectory()
     environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPYCACHEPREFIX": cache.name
@@ -169,7 +169,7 @@ def import_time(module: str, python: str, environment: dict[str, str]) -> float:
 
 
 class Process:
-    """A side that measures when asked."""
+    """A process of a side, which measures on request."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (lives as long as the process)
@@ -196,7 +196,7 @@ class Process:
         self.rows, self.late, self.skipped = first["rows"], first.get("late", []), first["skipped"]
 
     def ask(self, name: str) -> float | None:
-        """Nanoseconds; None for a call that cannot be made here after all."""
+        """Nanoseconds per call, or None if the call is not possible here."""
         assert self.process.stdin is not None
         self.process.stdin.write(name + "\n")
         self.process.stdin.flush()
@@ -214,7 +214,7 @@ class Process:
 
 
 def fastest_processor() -> int:
-    """The processor of this machine that runs at the highest clock now: others may be busy, or slowed down, for minutes."""
+    """The processor with the highest clock now: others may be busy or throttled for minutes."""
 
     def spin(processor: int) -> int:
         os.sched_setaffinity(0, {processor})
@@ -235,12 +235,12 @@ def fastest_processor() -> int:
 def measure(
     chosen: dict[str, Side], slices: int, only: list[str], pin: bool, longest: float
 ) -> tuple[Samples, dict[str, str]]:
-    """Side -> call -> nanoseconds of every batch; and what was left out."""
+    """Side -> call -> nanoseconds of every batch, and the skipped calls."""
     samples: Samples = {side: {} for side in chosen}
     left_out: dict[str, str] = {}
     running: dict[str, Process] = {}
     for side, (command, environment) in chosen.items():
-        python = side not in ("driver", "C inside", "C++")  # they measure all, and are asked for what is wanted
+        python = side not in ("driver", "C inside", "C++")  # they offer all rows; only the selected ones are measured
         running[side] = Process(command + (only if python else []), environment)
     for side, process in list(running.items()):
         try:
@@ -254,7 +254,7 @@ def measure(
     )
     late = {name for process in running.values() for name in process.late}
     order = sorted(only or order, key=lambda name: name in late)
-    # In several rounds: a machine may run at its slow clock for longer than all slices of a call take.
+    # Several rounds, because a machine may run at its slow clock for longer than all slices of a call take.
     rounds = [(name, part) for part in range(ROUNDS) for name in order if name not in late]
     rounds += [(name, part) for name in order if name in late for part in range(ROUNDS)]
     for number, (name, _) in enumerate(rounds):
@@ -265,9 +265,7 @@ def measure(
                 break
             if pin and turn == 0:
                 processor = fastest_processor()
-                for (
-                    process
-                ) in running.values():  # the thread that calls; those that the driver has started stay where they are
+                for process in running.values():  # the calling thread; threads of the driver are not moved
                     os.sched_setaffinity(process.process.pid, {processor})
             for side, process in list(running.items()):
                 if name not in process.rows:
@@ -285,7 +283,7 @@ def measure(
 
 
 def fast(values: list[float]) -> float:
-    """The tenth percentile: what a call costs while the processor runs at its fast clock and nothing disturbs."""
+    """The tenth percentile: the cost of a call at the fast clock without disturbances."""
     return sorted(values)[len(values) // 10]
 
 
@@ -297,7 +295,7 @@ def spread(values: list[float]) -> float:
 
 
 def print_table(samples: Samples, chosen: list[str]) -> dict[str, page.Row]:
-    """The rows in print: nanoseconds per side (fast clock, median), differences and ratios of the fast ones."""
+    """Prints nanoseconds per side (fast clock, median), differences and ratios of the fast values."""
     names = list(dict.fromkeys(name for side in ("driver", "ours", "C inside") for name in samples.get(side, {})))
     names.sort(key=lambda name: (name not in page.CLOCK, name not in samples.get("ours", {})))
     head = f"{'call':<24}" + "".join(f"{side:>18}" for side in chosen) + f"{'ours-driver':>13}{'ours-inside':>13}"
@@ -321,7 +319,7 @@ def print_table(samples: Samples, chosen: list[str]) -> dict[str, page.Row]:
 
 
 def commit() -> str:
-    """Of what is measured; "" where there is no repository. The pages that a run before has written count for nothing."""
+    """The measured commit, or "" without a repository. Ignores changes of rendered pages."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,5 +1,5 @@
-# Lets a benchmark tell callgrind where a measurement begins and ends, where its header is there. Asked here and not by
-# __has_include: a compiler cache does not see a header that has come since.
+# Enables callgrind client requests in a benchmark if valgrind's header is installed. CMake checks for the header instead
+# of __has_include, because a compiler cache does not detect a header that was installed later.
 include(CheckIncludeFileCXX)
 check_include_file_cxx(valgrind/callgrind.h CUCORE_HAVE_CALLGRIND)
 

@@ -1,4 +1,4 @@
-# Compiler settings every target shares: link cucore_options (PRIVATE) to get them.
+# Compiler settings of all targets: link cucore_options (PRIVATE).
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -19,21 +19,21 @@ endif()
 add_library(cucore_options INTERFACE)
 target_compile_options(cucore_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
-  target_compile_options(cucore_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # false: GCC bug 105651
+  target_compile_options(cucore_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # false positives: GCC bug 105651
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)
-  target_compile_options(cucore_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)  # false alarms on moved strings
+  target_compile_options(cucore_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)  # false positives on moved strings
 endif()
 if(CUCORE_WERROR)
   target_compile_options(cucore_options INTERFACE -Werror)
 endif()
 if(CUCORE_SANITIZE)
-  # Callers of a C API may put any number into an enum, and it is checked where it arrives; without -fstrict-enums GCC and
-  # clang give that a meaning, and so it is no finding.
+  # No -fsanitize=enum: callers of a C API may pass any number as an enum, and the callee validates it. Without
+  # -fstrict-enums this is defined behaviour in GCC and clang.
   target_compile_options(cucore_options INTERFACE -fsanitize=${CUCORE_SANITIZE} -fno-sanitize=enum -fno-omit-frame-pointer)
   target_link_options(cucore_options INTERFACE -fsanitize=${CUCORE_SANITIZE})
 endif()
-if(CUCORE_FUZZ)  # clang: coverage for libFuzzer, and sanitizers that turn a slip into a find; enums as above
+if(CUCORE_FUZZ)  # clang: coverage for libFuzzer, with sanitizers that abort; enums as above
   target_compile_options(cucore_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=enum -fno-sanitize-recover=undefined)
   target_link_options(cucore_options INTERFACE -fsanitize=address,undefined)
 endif()
@@ -42,8 +42,8 @@ if(CUCORE_COVERAGE)
   target_link_options(cucore_options INTERFACE --coverage)
 endif()
 
-# Calls into other libraries straight through their table of addresses: the stubs in between are lines of code that a call after
-# some microseconds of a driver finds in no near cache.
+# Calls functions of other libraries through the GOT instead of PLT stubs: after a driver call the stubs are usually no longer
+# in the instruction cache.
 function(cucore_call_directly target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fno-plt)

@@ -1,7 +1,6 @@
-"""Renders <library>_facts.inc: one row per size, offset, value and prototype, to be held against a header.
+"""Renders <library>_facts.inc: one row per size, offset, value and prototype, to be compared with a header.
 
-The same rows are compiled twice, once with our rendered header and once with NVIDIA's: both must give the numbers of
-the table.
+The rows are compiled twice, with the rendered header and with NVIDIA's. Both must match the table.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def record_rows(name: str, record: Record) -> Iterator[str]:
 def field_rows(name: str, record: Record, path: str, base: int) -> Iterator[str]:
     for item in record.fields:
         if item.bits or (item.record is None and not item.name):
-            continue  # a bit field has no offset of its own
+            continue  # offsetof() of a bit field is invalid
         here = path + item.name
         if item.name:
             yield fact(f"offsetof({name}, {here})", base + item.offset, f"offsetof({name}, {here})")

@@ -1,11 +1,11 @@
-"""Renders cucore/abi/<library>.h: the C ABI of a CUDA library, declared from facts alone."""
+"""Renders cucore/abi/<library>.h: the C ABI of a CUDA library, declared from the facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from c_types import declare, in_order, record_lines
+from c_types import declare, record_lines, sort_by_dependency
 from facts import Constant, Enum, Function, Library, Record, Typedef
 
 
@@ -46,8 +46,8 @@ def render_constant(constant: Constant) -> str:
 
 
 def render_guarded_types(library: Library, group: str) -> Iterator[str]:
-    """Types in order; one that another CUDA header may already hold stays under that header's guard."""
-    for item in in_order(library):
+    """Types in dependency order. A type that another CUDA header also defines is rendered under that header's guard."""
+    for item in sort_by_dependency(library):
         if item.group != group:
             continue
         guard = library.guards.get(item.name)
@@ -61,7 +61,7 @@ def render_guarded_types(library: Library, group: str) -> Iterator[str]:
 
 
 def render_mapping(library: Library, group: str) -> Iterator[str]:
-    """Names to symbols, as cuda.h maps them; CUDA_API_PER_THREAD_DEFAULT_STREAM picks the other variant."""
+    """Maps names to symbols as cuda.h does; CUDA_API_PER_THREAD_DEFAULT_STREAM selects the per-thread variants."""
     functions = [f for f in library.functions.values() if f.group == group]
     both = [f for f in functions if f.per_thread]
     lines = [f"#define {f.name} {f.symbol}" for f in functions if not f.per_thread and f.symbol != f.name]
@@ -78,7 +78,7 @@ def render_mapping(library: Library, group: str) -> Iterator[str]:
 
 
 def render_functions(library: Library, group: str) -> Iterator[str]:
-    """Prototypes of every symbol. A first version whose name now means a newer symbol needs CUCORE_ABI_ALL_VERSIONS."""
+    """Prototypes of all symbols. A first version whose name maps to a newer symbol requires CUCORE_ABI_ALL_VERSIONS."""
     mapped = {f.name for f in library.functions.values() if f.symbol != f.name}
     hidden: list[str] = []
     for symbol, function in library.symbols().items():
@@ -96,7 +96,7 @@ def render_functions(library: Library, group: str) -> Iterator[str]:
 
 
 def push_visibility(library: Library) -> Iterator[str]:
-    """The CPU device exports the driver's functions; our runtime keeps its own inside libcucore (CUCORE_ABI_HIDDEN)."""
+    """Driver functions are exported by the CPU device; runtime functions are hidden in libcucore (CUCORE_ABI_HIDDEN)."""
     if library.name == "runtime":
         yield "#ifdef CUCORE_ABI_HIDDEN"
         yield "#pragma GCC visibility push(hidden)"
@@ -108,7 +108,7 @@ def push_visibility(library: Library) -> Iterator[str]:
 
 
 def render_part(library: Library, group: str, guards: tuple[str, ...], extra: tuple[str, ...]) -> Iterator[str]:
-    """What one real header declares, under that header's include guard: whichever comes first wins."""
+    """The declarations of one NVIDIA header under its include guard: the header that is included first takes effect."""
     yield f"#ifndef {guards[0]}  // else the real header came first and has declared all this"
     yield from (f"#define {g}" for g in guards)
     yield from extra
@@ -131,12 +131,12 @@ def render_part(library: Library, group: str, guards: tuple[str, ...], extra: tu
 
 @dataclass(frozen=True)
 class Header:
-    """How one library's header is put together."""
+    """The structure of one library's header."""
 
-    guards: tuple[str, ...]  # include guards of the real headers; the first decides
+    guards: tuple[str, ...]  # include guards of NVIDIA's headers; the first one is tested
     includes: tuple[str, ...]
     extra: tuple[str, ...] = ()
-    group_guards: tuple[tuple[str, str], ...] = ()  # (group, guard of its real header)
+    group_guards: tuple[tuple[str, str], ...] = ()  # (group, include guard of NVIDIA's header)
 
 
 HEADERS = {

@@ -1,6 +1,6 @@
-"""Renders the rows that src/python/bindings reads (rows.hpp): functions, parameters, classes, fields, enum members.
+"""Renders the tables of src/python/bindings (rows.hpp): functions, parameters, classes, fields, enum members.
 
-Data only: how a role is carried out is written once, in C++. The words for roles are those of codegen/README.md.
+Only data is rendered; the C++ engine implements each role once. codegen/README.md defines the roles.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ MakeRow = Callable[..., ParamRow]
 
 
 class Text:
-    """One block of NUL-separated strings; asking for a string gives its offset."""
+    """A string table: NUL-separated strings in one block. Calling it adds a string and returns its offset."""
 
     def __init__(self) -> None:
         self.offsets: dict[str, int] = {}
@@ -81,7 +81,7 @@ class Text:
 
 
 def element(types: Types, spelling: str, stars: int) -> Value:
-    """What a pointer with this many stars points to."""
+    """The element type of a pointer with the given number of indirections."""
     base, have = split_pointer(spelling)
     if have > stars:
         if types.find(f"{base}_t") is not None and base not in types.classes:
@@ -105,7 +105,7 @@ def param_row(types: Types, function: Function, index: int) -> ParamRow:
     link = names.index(p.count) if p.count in names else -1
     fixed = p.count if p.count.isdigit() else "0"
     if link < 0 and "-" in p.count and p.count.split("-")[0] in names:
-        count, fixed = p.count.split("-")  # so many elements less than the count says
+        count, fixed = p.count.split("-")  # the array has this many elements less than the count
         link = names.index(count)
     name = argument_name(types, p.name)
 
@@ -119,7 +119,7 @@ def param_row(types: Types, function: Function, index: int) -> ParamRow:
 
 
 def special_row(types: Types, function: Function, p: Param, names: list[str], row: MakeRow) -> ParamRow | None:
-    """Roles that need to know the function or another parameter."""
+    """Rows of roles that depend on the function or on another parameter."""
     key = f"{function.name}.{p.name}"
     if p.role == "out_attribute" and p.count not in names:
         return row("out", Value("address"))
@@ -163,11 +163,11 @@ def special_row(types: Types, function: Function, p: Param, names: list[str], ro
     return None
 
 
-ROOM = 256  # for strings whose length NVML wants to be told
+ROOM = 256  # strings whose length NVML takes as an argument
 
 
 def pythonic_row(types: PythonicTypes, function: Function, p: Param, names: list[str], row: MakeRow) -> ParamRow | None:
-    """Modules that rename: what is implied is worked out, strings are str, structs may be made of arguments."""
+    """Rows of modules that rename: implied arguments are computed, strings are str, arguments may form a struct."""
     base, stars = split_pointer(p.type)
     if p.role == "out_string" and stars == 1:
         made = row("out_chars", Value("string"), p.count if p.count.isdigit() else str(ROOM))
@@ -185,7 +185,7 @@ def pythonic_row(types: PythonicTypes, function: Function, p: Param, names: list
         if array is not None:  # NVML_MAX_GPU_PERF_PSTATES elements; the size is in bytes
             return row("constant", Value("u64"), f"16 * sizeof({split_pointer(array.type)[0]})")
         return row("constant", Value("u64"), str(ROOM))
-    if p.role == "inout_size":  # how much room there is, of a string or of the struct it names
+    if p.role == "inout_size":  # size of the string or of the named struct
         sized = next((q for q in function.params if q.name == p.count), None)
         return row(
             "asked", element(types, p.type, 1), f"sizeof({split_pointer(sized.type)[0]})" if sized else str(ROOM)
@@ -207,7 +207,7 @@ def pythonic_row(types: PythonicTypes, function: Function, p: Param, names: list
 
 
 def composed_rows(types: PythonicTypes, function: Function, params: list[ParamRow]) -> list[ParamRow]:
-    """Arguments that are fields of a struct, and the field that is the result."""
+    """Rows of arguments that become fields of a struct, and of the field that is returned."""
     index = next((i for i, p in enumerate(params) if p.value.kind == "record" and p.role in ("compose", "out")), -1)
     if index < 0:
         return []
@@ -356,7 +356,7 @@ def attribute_table(library: str, enum: str) -> int:
 
 
 class Renderer:
-    """The rows of one library."""
+    """Renders the rows of one library."""
 
     def __init__(self, library: Library, types: Types, all_types: dict[str, Types]) -> None:
         self.library = library
@@ -445,7 +445,7 @@ class Renderer:
     def type_rows(self) -> tuple[list[str], list[str], list[str]]:
         fields: list[str] = []
         members: list[str] = []
-        spans: dict[str, tuple[int, int]] = {}  # class -> its first field or member, and how many
+        spans: dict[str, tuple[int, int]] = {}  # class -> index of its first field or member, and their number
         for name in self.class_names:
             c = self.types.classes[name]
             if c.kind == "enumeration":
@@ -466,7 +466,7 @@ class Renderer:
         return lines, fields, members
 
     def owner(self, c: ClassFacts) -> ClassFacts:
-        """The class whose fields an alias has."""
+        """The class that defines the fields of an alias."""
         while c.base and c.kind == "record":
             c = self.types.classes[c.base]
         return c
@@ -490,7 +490,7 @@ class Renderer:
         )
 
     def constants(self) -> Iterable[tuple[str, int]]:
-        """Names and numbers; a pointer constant ((CUstream)0x1) is its number, a text is left out."""
+        """Names and numbers of constants. A pointer constant ((CUstream)0x1) is its number; text constants are skipped."""
         for constant in self.library.constants.values():
             name = constant.name
             if isinstance(self.types, PythonicTypes):

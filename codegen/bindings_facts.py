@@ -1,4 +1,4 @@
-"""Facts about the Python bindings that no header tells: types of attribute values, sizes of buffers, callback shapes."""
+"""Facts about the Python bindings that headers do not contain: attribute value types, buffer sizes, callback shapes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ def module_name(library: str) -> str:
     return f"cuda.bindings.{library}"
 
 
-# A buffer and the parameter with the number of bytes the callee reads or writes there.
+# Buffer -> parameter with the number of bytes that the function reads or writes.
 SIZED_BUFFERS = {
     "cuMemcpyHtoD.srcHost": "ByteCount", "cuMemcpyHtoDAsync.srcHost": "ByteCount",
     "cuMemcpyDtoH.dstHost": "ByteCount", "cuMemcpyDtoHAsync.dstHost": "ByteCount",
@@ -24,7 +24,7 @@ SIZED_BUFFERS = {
     "cudaMemcpyToArrayAsync.src": "count", "cudaMemcpyFromArrayAsync.dst": "count",
 }  # fmt: skip
 
-# A buffer that holds rows: its pitch, the width and the height of the rectangle.
+# Pitched buffer -> pitch, width and height of the rectangle.
 RECTANGLES = {
     "cudaMemcpy2D.dst": "dpitch width height", "cudaMemcpy2D.src": "spitch width height",
     "cudaMemcpy2DAsync.dst": "dpitch width height", "cudaMemcpy2DAsync.src": "spitch width height",
@@ -32,7 +32,7 @@ RECTANGLES = {
     "cudaMemcpy2DFromArray.dst": "dpitch width height", "cudaMemcpy2DFromArrayAsync.dst": "dpitch width height",
 }  # fmt: skip
 
-# A buffer that is filled, and the function that says how large it must be.
+# Output buffer -> function that returns its required size.
 FILL_SIZES = {
     "nvrtcGetPTX.ptx": "nvrtcGetPTXSize", "nvrtcGetCUBIN.cubin": "nvrtcGetCUBINSize",
     "nvrtcGetLTOIR.LTOIR": "nvrtcGetLTOIRSize", "nvrtcGetOptiXIR.optixir": "nvrtcGetOptiXIRSize",
@@ -43,7 +43,7 @@ FILL_SIZES = {
     "nvvmGetCompiledResult.buffer": "nvvmGetCompiledResultSize", "nvvmGetProgramLog.buffer": "nvvmGetProgramLogSize",
 }  # fmt: skip
 
-# NVML: functions that hand back one field of the struct they fill, and arguments named unlike the field they set.
+# NVML: functions that return one field of the struct they fill, and arguments whose name differs from their field.
 RESULT_FIELDS = {
     "device_get_fan_speed_rpm": "speed", "device_get_temperature_v": "temperature",
     "vgpu_type_get_max_instances_per_gpu_instance": "maxInstancePerGI", "system_get_driver_branch": "branch",
@@ -54,13 +54,13 @@ FIELD_ALIASES = {
     "system_event_set_wait.buffer_size": "data_size", "system_register_events.event_set": "set",
 }  # fmt: skip
 
-# How many of the last arguments may be left out (they are 0 then).
+# Number of trailing arguments that are optional (default 0).
 OPTIONAL_ARGUMENTS = {"readv": 1, "writev": 1}
 
-# An array that comes back, and the function that says how many elements it has.
+# Output array -> function that returns its number of elements.
 ASKED_COUNTS = {"nvrtcGetSupportedArchs.supportedArchs": "nvrtcGetNumSupportedArchs"}
 
-# Shapes of callbacks that a Python callable may stand for (CallbackShape in engine.hpp), by parameter or by type.
+# Signatures of callbacks that accept a Python callable (CallbackShape in engine.hpp), by parameter or by type.
 CALLBACKS = {
     "CUhostFn": "host", "cudaHostFn_t": "host", "CUstreamCallback": "stream", "cudaStreamCallback_t": "stream",
     "CUoccupancyB2DSize": "occupancy", "CUlogsCallback": "logs", "cudaLogsCallback_t": "logs",
@@ -82,8 +82,8 @@ _POOL = {
     "MAX_POOL_SIZE": "cuuint64_t", "HW_DECOMPRESS_ENABLED": "int",
 }  # fmt: skip
 
-# What an attribute's value is, in C; "int[]" fills the size the caller gives. Anything not listed comes back as a plain
-# 64-bit integer.
+# C type of an attribute's value; "int[]" fills the size that the caller passes. Attributes that are not listed are
+# returned as 64-bit integers.
 ATTRIBUTES: dict[str, dict[str, dict[str, str]]] = {
     "driver": {
         "CUpointer_attribute": {
@@ -149,7 +149,7 @@ ATTRIBUTES: dict[str, dict[str, dict[str, str]]] = {
     },
 }  # fmt: skip
 
-# Names of the records that have none in C, as the released bindings number them, found by their fields.
+# Names of anonymous records in the released bindings, identified by their fields.
 ANONYMOUS_NAMES: dict[str, dict[str, str]] = {
     "driver": {
         "anon_struct0": "bytesOverBudget",

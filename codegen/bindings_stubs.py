@@ -1,4 +1,4 @@
-"""Renders the type stubs of cuda.bindings: the same rows that the extension module reads, as Python declarations."""
+"""Renders the type stubs of cuda.bindings from the rows of the extension module."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Stubs:
         )
 
     def ordered(self) -> Iterator[ClassFacts]:
-        """Bases before the classes that derive from them."""
+        """Sorts classes so that base classes precede derived ones."""
         done: set[str] = set()
 
         def visit(c: ClassFacts) -> Iterator[ClassFacts]:

@@ -1,4 +1,4 @@
-"""Which Python class stands for which C type: the class names of one library and how each is laid out.
+"""Maps C types to Python classes: the class names of one library and their layout.
 
 A class comes from an enum, from a struct or union (and from each typedef of it, as a derived class), from a typedef of a
 pointer to an opaque struct (a handle), of an integer (CUdevice) or of a function pointer (CUhostFn).
@@ -26,7 +26,7 @@ ANONYMOUS = re.compile(r"anon_(struct|union)\d+")
 
 @dataclass(frozen=True)
 class Value:
-    """A C value as the engine sees it: a Kind, and the class where the kind needs one."""
+    """A C value of the bindings engine: its Kind, and its class if the kind has one."""
 
     kind: str
     cls: str = ""
@@ -38,11 +38,11 @@ class FieldFacts:
     name: str
     offset: int
     value: Value
-    element: Value | None = None  # of a pointer to elements
-    count: str = ""  # the field with their number
+    element: Value | None = None  # element type of a pointer
+    count: str = ""  # the field with the number of elements
     callback: str = ""  # the field with the user data of this function pointer
     user_data: bool = False
-    unsigned: bool = False  # an array of unsigned char: never text
+    unsigned: bool = False  # an array of unsigned char, which is never text
 
 
 @dataclass
@@ -54,7 +54,7 @@ class ClassFacts:
     root: str = ""
     fields: list[FieldFacts] = field(default_factory=list)
     members: tuple[tuple[str, int], ...] = ()
-    version: int = 0  # NVML: the version number a new record carries in its first field
+    version: int = 0  # NVML: the version number in the first field of a new record
     unsigned: bool = False  # integers
 
 
@@ -69,7 +69,7 @@ def split_pointer(spelling: str) -> tuple[str, int]:
 
 
 class Types:
-    """The classes of one library. `other` is the library whose classes it may build on (runtime on driver)."""
+    """The classes of one library. `other` is the library whose classes it derives from (runtime from driver)."""
 
     def __init__(self, library: Library, other: Types | None = None, renames: dict[str, str] | None = None) -> None:
         self.library = library
@@ -85,7 +85,7 @@ class Types:
     # ---- lookup -----------------------------------------------------------------------------------------------------------
 
     def value(self, spelling: str) -> Value:
-        """The value a plain (non-pointer) type spelling stands for."""
+        """The value of a non-pointer type spelling."""
         name, stars = split_pointer(spelling)
         if "(*" in spelling:
             return Value("address")
@@ -133,12 +133,12 @@ class Types:
         while pending:
             later = [t for t in pending if not self._make_typedef(t.name, t.type, tags)]
             if len(later) == len(pending):
-                break  # typedefs of records, and of types nobody here needs
+                break  # typedefs of records, and of types that no function uses
             pending = later
         self._share_roots()
 
     def _share_roots(self) -> None:
-        """Handles of one opaque struct mean the same: cudaArray_const_t is a cudaArray_t."""
+        """Handles of one opaque struct are interchangeable: a cudaArray_const_t is a cudaArray_t."""
         groups: dict[str, list[ClassFacts]] = {}
         for typedef in self.library.typedefs.values():
             target, stars = split_pointer(typedef.type)
@@ -188,7 +188,7 @@ class Types:
             return False
         if found.kind == "enumeration":
             self.classes[name] = ClassFacts(name, "enumeration", 4, base=target, root=found.root)
-        else:  # CUdevice is an int of its own, not a CUdevice_v1; both mean the same
+        else:  # CUdevice is a separate int class, not derived from CUdevice_v1; both are equivalent
             self.classes[name] = ClassFacts(name, found.kind, found.size, root=found.root, unsigned=found.unsigned)
         return True
 
@@ -280,7 +280,7 @@ class Types:
         return name
 
     def _anonymous_name(self, record: Record) -> str:
-        """The released name of a record with these fields that is not taken yet, else a number of our own."""
+        """The first unused released name of a record with these fields, else a new numbered name."""
         fields = " ".join(sorted(f.name for f in record.fields if f.name and not HIDDEN_FIELD.fullmatch(f.name)))
         for name, known in ANONYMOUS_NAMES.get(self.library.name, {}).items():
             if (
@@ -293,7 +293,7 @@ class Types:
         return f"anon_{record.kind}{100 + self.anonymous[record.kind]}"
 
     def _link(self, fields: list[FieldFacts]) -> None:
-        """Finds the count of each pointer to elements, and the user data of each callback."""
+        """Links each pointer to its element count and each callback to its user data."""
         names = {f.name for f in fields}
         for item in fields:
             if item.value.kind == "array":
@@ -315,7 +315,7 @@ def snake(name: str) -> str:
 
 
 class PythonicTypes(Types):
-    """The classes of a module that renames (NVML and so on): enums and handles are plain ints in its functions."""
+    """The classes of a module that renames (such as NVML): its functions take enums and handles as plain ints."""
 
     def __init__(self, library: Library, driver: Types | None = None) -> None:
         self.inner = Types(library, driver)
@@ -382,7 +382,7 @@ class PythonicTypes(Types):
     def _python_field(self, item: FieldFacts, renamed: dict[str, str]) -> FieldFacts | None:
         value = Value("address") if item.value.kind in ("array", "kernel") else self._translate(item.value)
         if item.value.kind == "handle" and value.kind == "u64" and not value.length:
-            value = Value("address")  # a pointer, as NumPy's dtype says too
+            value = Value("address")  # a pointer, as in the NumPy dtype
         if value.kind == "bytes" and value.length > 1 and not item.unsigned:
             value = Value(
                 "string" if value.length >= 8 and "uuid" not in item.name.lower() else "bytes", "", value.length
@@ -391,7 +391,7 @@ class PythonicTypes(Types):
 
 
 def version_of(name: str, c: ClassFacts) -> int:
-    """NVML structs that start with `version` carry size and version there; the version is part of their name."""
+    """The version number of an NVML struct that starts with `version`; it is part of the struct's name."""
     if not c.fields or c.fields[0].name != "version" or c.fields[0].offset != 0:
         return 0
     match = re.search(r"_v(\d+)(?:_t|_st)?$", name) or re.search(r"_v(\d+)(?:_t|_st)?$", c.name)

@@ -11,12 +11,12 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def declare(type_: str, name: str) -> str:
-    """`name` declared with the type spelled `type_`; an empty name gives the type itself."""
-    if "(*" in type_:  # a function pointer, or an array or pointer of them
+    """A C declaration of `name` with the type `type_`; an empty name yields the type."""
+    if "(*" in type_:  # a function pointer, or an array of or pointer to function pointers
         head, tail = type_.split("(*", 1)
         return f"{head}(*{name}{tail}" if not tail.startswith("const)") else f"{head}(*const {name}{tail[5:]}"
     match = re.fullmatch(r"(.*?) ?(\([^*].*\))", type_)
-    if match:  # a function type, as typedefs of functions have
+    if match:  # a function type, as in a typedef of a function
         return f"{match[1]} {name}{match[2]}"
     match = re.search(r"\s*((?:\[\d*\])+)$", type_)
     if match:
@@ -41,16 +41,16 @@ def record_lines(record: Record, indent: str = "  ") -> Iterator[str]:
             yield f"{indent}}}{' ' + item.name if item.name else ''}{extents};"
 
 
-def words_of_fields(fields: tuple[Field, ...]) -> Iterator[str]:
+def identifiers_of_fields(fields: tuple[Field, ...]) -> Iterator[str]:
     for item in fields:
         if item.record is None:
             yield from WORD.findall(item.type)
         else:
-            yield from words_of_fields(item.record.fields)
+            yield from identifiers_of_fields(item.record.fields)
 
 
-def in_order(library: Library) -> Iterator[Record | Enum | Typedef]:
-    """Types such that each comes after what it mentions. Names sort first, so the order is stable."""
+def sort_by_dependency(library: Library) -> Iterator[Record | Enum | Typedef]:
+    """Sorts types so that each follows the types that it uses. Sorted by name first, so the order is stable."""
     items: dict[str, list[Record | Enum | Typedef]] = {}
     for group in (library.enums, library.typedefs, library.records):
         for name, item in group.items():
@@ -62,9 +62,9 @@ def in_order(library: Library) -> Iterator[Record | Enum | Typedef]:
         if id(item) in done:
             return
         done.add(id(item))
-        for word, by_tag in mentions(item):
+        for word, by_tag in used_names(item):
             for other in items.get(word, ()):
-                # 'struct X *' needs no definition of X, and a pointer typedef must not wait for one.
+                # 'struct X *' needs no definition of X, so a pointer typedef must not depend on one.
                 if other is item or (by_tag and not needs_definition(item, word)):
                     continue
                 visit(other)
@@ -76,8 +76,8 @@ def in_order(library: Library) -> Iterator[Record | Enum | Typedef]:
     yield from result
 
 
-def mentions(item: Record | Enum | Typedef) -> Iterator[tuple[str, bool]]:
-    """Names an item uses, and whether it uses them as tags ('struct X')."""
+def used_names(item: Record | Enum | Typedef) -> Iterator[tuple[str, bool]]:
+    """Names that an item uses, and whether it uses them as tags ('struct X')."""
     if isinstance(item, Enum):
         return
     texts = [item.type] if isinstance(item, Typedef) else list(field_types(item.fields))
@@ -96,8 +96,8 @@ def field_types(fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 def needs_definition(item: Record | Enum | Typedef, tag: str) -> bool:
-    """True when some use of the tag is by value."""
+    """True if the tag is used by value."""
     texts = [item.type] if isinstance(item, Typedef) else list(field_types(getattr(item, "fields", ())))
     if isinstance(item, Typedef) and "*" not in item.type:
-        return True  # whoever uses the name may use it by value
+        return True  # a typedef name may be used by value
     return any(re.search(rf"(?:struct|union|enum) {tag}\b(?! *(?:const)? *\*)", t) for t in texts)

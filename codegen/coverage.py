@@ -1,10 +1,10 @@
-"""Counts what works on the CPU device and renders it as JSON (for `cucore coverage`) and as a page.
+"""Counts the functions that the CPU device implements and renders them as JSON (for `cucore coverage`) and as a page.
 
-A driver function counts as implemented when the library defines its symbol strongly: the rendered stubs are weak. What
-cannot make sense without a GPU is named, with the reason, in api/coverage_reasons.json.
+A driver function is implemented if the library has a strong definition of its symbol: the rendered stubs are weak.
+api/coverage_reasons.json lists the functions that cannot work without a GPU, with the reason.
 
-The runtime API is hidden inside libcucore.so, so its functions are counted where they are written. NVML of the CPU device is counted
-like its driver; PTX instructions are counted by the rows of api/ptx.json.
+Runtime functions are hidden in libcucore.so, so they are counted in the sources. NVML functions of the CPU device are
+counted like driver functions. PTX instructions are counted by the rows of api/ptx.json.
 
     python codegen/coverage.py --driver libcucore_cpu.so [--nvml libnvidia-ml.so.1] [--runtime src/runtime] --json FILE --page FILE
 """
@@ -40,19 +40,19 @@ NVML_FAMILIES = ("ComputeInstance", "Device", "EventSet", "Gpm", "GpuInstance", 
 @dataclass(frozen=True)
 class Coverage:
     implemented: tuple[str, ...]
-    missing: dict[str, str]  # function -> why it cannot be there, or "" when it is only not written yet
+    missing: dict[str, str]  # function -> the reason why it is missing, or "" if it is not implemented yet
 
     @property
     def total(self) -> int:
         return len(self.implemented) + len(self.missing)
 
     def applicable(self) -> int:
-        """How many of them can make sense on a CPU."""
+        """The number of functions that can work on a CPU."""
         return self.total - sum(1 for reason in self.missing.values() if reason)
 
 
 def reason_for(name: str, reasons: dict[str, str]) -> str:
-    """The reason of the longest pattern that fits."""
+    """The reason of the longest matching pattern."""
     fitting = [pattern for pattern in reasons if fnmatchcase(name, pattern)]
     return reasons[max(fitting, key=len)] if fitting else ""
 
@@ -64,7 +64,7 @@ def measure(library: facts.Library, defined: dict[str, bool], reasons: dict[str,
 
 
 def defined_in_sources(folder: Path, names: Iterable[str]) -> dict[str, bool]:
-    """Functions that the C++ files of a folder define at the beginning of a line, or put into the runtime's table."""
+    """Functions that the C++ files of a folder define at the start of a line or store in the runtime table."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.cpp")))
     starts = re.compile(r'^(?:extern "C" )?[\w ]+[ *]+(\w+)\([^;{}]*\)\s*(?:noexcept\s*)?\{', re.MULTILINE)
     entries = re.compile(r"(?:\bt\.(?=\w+ = )|\b(?:NEEDS_CONTEXT|QUERY)\((?=\w+,\s))(\w+)")
@@ -72,7 +72,7 @@ def defined_in_sources(folder: Path, names: Iterable[str]) -> dict[str, bool]:
 
 
 def instructions() -> Coverage:
-    """Rows of the instruction table by their text; what the table names without an emitter is missing."""
+    """Rows of the instruction table by their text. A row without an emitter is missing."""
     there, missing = [], {}
     for row in read_facts(facts.API / "ptx.json")["rows"]:
         text = ".".join([row["op"], *row.get("mods", []), *row.get("types", [])])
@@ -94,7 +94,7 @@ def family_of(name: str) -> str:
 
 
 def families(coverage: Coverage) -> dict[str, tuple[list[str], list[str]]]:
-    """Group of functions (Stream, Memory ...) -> what is there, what is not."""
+    """Function group (Stream, Memory ...) -> implemented and missing functions."""
     result: dict[str, tuple[list[str], list[str]]] = {}
     for name in sorted([*coverage.implemented, *coverage.missing]):
         group = result.setdefault(family_of(name), ([], []))

@@ -1,7 +1,7 @@
-"""Renders the CPU device's exports: a weak definition of every driver symbol, and the table for cuGetProcAddress.
+"""Renders the exports of the CPU device: a weak definition of every driver symbol, and the table of cuGetProcAddress.
 
-A strong definition in cpu/api replaces the weak one at link time, so a function is implemented by writing it and by
-nothing else. The weak definitions come in three kinds, see `body`.
+A strong definition in cpu/api replaces the weak one at link time, so implementing a function needs no registration.
+`body` and `per_thread_body` describe the kinds of weak definitions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from c_types import declare
 from facts import Function, Library
 
 HPP = """\
-// cucpu/exports.hpp: the driver symbols the CPU device exports. Rendered by codegen/cpu_exports.py.
+// cucpu/exports.hpp: the driver symbols that the CPU device exports. Rendered by codegen/cpu_exports.py.
 #pragma once
 #include <span>
 #include <string_view>
@@ -19,24 +19,24 @@ namespace cucpu {
 
 /// One version of a driver function. Sorted by name, then by version.
 struct Export {
-  const char* name;        ///< as cuGetProcAddress spells it: "cuMemAlloc"
+  const char* name;        ///< name for cuGetProcAddress: "cuMemAlloc"
   int since;               ///< CUDA version of this signature: 3020
-  void (*address)();       ///< the entry point (the weak stub when nobody has written it)
-  int per_thread_since;    ///< 0 when there is no per-thread default stream variant
+  void (*address)();       ///< the entry point (the weak stub if the function is not implemented)
+  int per_thread_since;    ///< 0 if there is no per-thread default stream variant
   void (*per_thread)();    ///< its address, or null
 };
 
 std::span<const Export> exports() noexcept;
 
-/// The newest version of `name` that is not newer than `cuda_version`, or null. `name_known`, when given, tells a
-/// function that appeared later (true) from one that does not exist (false).
+/// The newest version of `name` that is not newer than `cuda_version`, or null. `name_known` (optional) is set to
+/// true for a function that was introduced later, and to false for an unknown one.
 const Export* find_export(std::string_view name, int cuda_version, bool* name_known = nullptr) noexcept;
 
-/// True while this thread is inside the per-thread default stream variant of an entry point: a null stream, given or
-/// implied, then means CU_STREAM_PER_THREAD. Entry points ask this in the one place where they resolve a stream.
+/// True while this thread executes the per-thread default stream variant of an entry point: an explicit or implicit
+/// null stream then means CU_STREAM_PER_THREAD.
 bool null_stream_is_per_thread() noexcept;
 
-/// Called once per stub that a program reaches, with the function's name. cpu/api may define it (to log, say).
+/// Called on the first call of each stub, with the function's name. cpu/api may define it, for example to log.
 void on_unsupported(const char* function) noexcept;
 
 }  // namespace cucpu
@@ -54,7 +54,7 @@ namespace {
 
 thread_local bool per_thread_default = false;
 
-// Around the call of a per-thread variant. Saved and restored, for a callback may call another entry point.
+// Scope of a per-thread variant. It restores the previous value, because a callback may call another entry point.
 class PerThreadScope {
  public:
   PerThreadScope() noexcept : before_{per_thread_default} { per_thread_default = true; }
@@ -97,8 +97,8 @@ const cucpu::Export* cucpu::find_export(std::string_view name, int cuda_version,
 """
 
 
-def newer_twin(library: Library, symbol: str, function: Function) -> str:
-    """The next newer symbol of the same function, when its parameters are the same: an old version forwards to it."""
+def newer_symbol(library: Library, symbol: str, function: Function) -> str:
+    """The next newer symbol of a function with the same parameters, to which an old version forwards; else None."""
     family = sorted((f.since, s) for s, f in library.symbols().items() if f.entry == function.entry)
     later = [s for since, s in family if since > function.since]
     if not later:
@@ -117,15 +117,15 @@ def arguments(function: Function) -> str:
 
 
 def body(library: Library, symbol: str, function: Function) -> str:
-    """The weak definition: an old version forwards to a newer twin, anything else reports that it is missing."""
-    twin = newer_twin(library, symbol, function)
+    """The weak definition: an old version forwards to the newer symbol, any other function reports that it is missing."""
+    twin = newer_symbol(library, symbol, function)
     if twin:
         return weak(symbol, function, f"return {twin}({arguments(function)});", named=True)
     return weak(symbol, function, f'return unsupported("{symbol}");', named=False)
 
 
 def per_thread_body(symbol: str, function: Function) -> str:
-    """The per-thread variant: the base function, called while a null stream means the thread's own."""
+    """The per-thread variant: calls the base function while the null stream is the per-thread default stream."""
     statement = f"const PerThreadScope scope; return {symbol}({arguments(function)});"
     return weak(function.per_thread, function, statement, named=True)
 

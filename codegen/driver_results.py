@@ -1,4 +1,4 @@
-"""Renders driver_results.inc: every CUresult with its name and a sentence, for programs that run without a driver."""
+"""Renders driver_results.inc: name and description of every CUresult, for programs without a driver."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ HEADER = """\
 """
 
 
-def sentence(name: str) -> str:
-    """The name in words: CUDA_ERROR_INVALID_VALUE is "invalid value"."""
+def description(name: str) -> str:
+    """A description derived from the name: CUDA_ERROR_INVALID_VALUE yields "invalid value"."""
     return name.removeprefix("CUDA_").removeprefix("ERROR_").replace("_", " ").lower()
 
 
@@ -23,7 +23,7 @@ def render_results(library: Library) -> str:
     seen: set[int] = set()
     rows = []
     for name, value in values:
-        if value not in seen:  # an older spelling of the same value comes second
+        if value not in seen:  # skips an older name of the same value
             seen.add(value)
-            rows.append(f'CUCORE_RESULT({name}, {value}, "{sentence(name)}")\n')
+            rows.append(f'CUCORE_RESULT({name}, {value}, "{description(name)}")\n')
     return HEADER + "".join(rows)

@@ -1,4 +1,4 @@
-"""Reads the dynamic symbols of a 64-bit little-endian ELF library: which names it defines, and how firmly."""
+"""Reads the dynamic symbols that a 64-bit little-endian ELF library defines, and their binding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class NotAnElfFile(ValueError):
 
 
 def defined_symbols(path: Path) -> dict[str, bool]:
-    """Name -> True for a strong definition, False for a weak one. Undefined symbols are left out."""
+    """Name -> True for a strong definition, False for a weak one. Undefined symbols are skipped."""
     data = path.read_bytes()
     if data[:6] != b"\x7fELF\x02\x01":
         raise NotAnElfFile(f"{path}: not a 64-bit little-endian ELF file")

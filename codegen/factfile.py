@@ -1,4 +1,4 @@
-"""The file format of api/*.json: an object of sections, one fact per line, sorted, so that a diff reads as a list."""
+"""The file format of api/*.json: an object of sections with one fact per line, sorted, so that diffs are readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of one library as typed objects: api/<library>.json with api/overlay/<library>.json laid over it."""
+"""The facts of one library as typed objects: api/<library>.json merged with api/overlay/<library>.json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ API = Path(__file__).resolve().parent.parent / "api"
 
 @dataclass(frozen=True)
 class Param:
-    """One parameter. `role` says what a caller hands over; see codegen/README.md for the words."""
+    """One parameter. `role` describes what a caller passes; codegen/README.md lists the roles."""
 
     name: str
     type: str
@@ -24,19 +24,19 @@ class Param:
 
 @dataclass(frozen=True)
 class Function:
-    name: str  # what programs call it
-    symbol: str  # what the library exports
+    name: str  # name in programs
+    symbol: str  # exported symbol
     returns: str
     params: tuple[Param, ...]
-    since: int = 0  # CUDA version it appeared in, as cuGetProcAddress counts: 12040; 0: before any header looked at
-    entry: str = ""  # name to hand to cuGetProcAddress
+    since: int = 0  # first CUDA version in cuGetProcAddress's encoding (12040); 0: older than all scanned headers
+    entry: str = ""  # name for cuGetProcAddress
     per_thread: str = ""  # symbol of the per-thread default stream variant, or ""
     per_thread_since: int = 0
-    blocks: bool = True  # may wait for the device, for a lock, or run a callback
+    blocks: bool = True  # may wait for the device or for a lock, or run a callback
     deprecated: bool = False
-    group: str = ""  # an interop header of its own: "gl", "egl", "vdpau", "profiler"
-    python: str = ""  # its name in a Python module that renames (NVML and so on)
-    python_args: tuple[str, ...] = ()  # that function's arguments, where they are not the C ones but fields of a struct
+    group: str = ""  # interop header that declares it: "gl", "egl", "vdpau", "profiler"
+    python: str = ""  # its name in a Python module that renames (such as NVML)
+    python_args: tuple[str, ...] = ()  # its arguments, if they are fields of a struct instead of C parameters
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Field:
     name: str  # "" for an anonymous member
     offset: int
     type: str = ""
-    record: Record | None = None  # the member's own struct or union, defined in place
-    array: tuple[int, ...] = ()  # extents when such a member is an array
+    record: Record | None = None  # the struct or union of a member that is defined in place
+    array: tuple[int, ...] = ()  # extents if such a member is an array
     bits: int = 0
     bit_offset: int = 0
 
@@ -57,8 +57,8 @@ class Record:
     size: int
     align: int
     fields: tuple[Field, ...]
-    alignas: int = 0  # explicit alignment, beyond what the fields ask for
-    typedef_only: bool = False  # has no tag: written as a typedef of an unnamed record
+    alignas: int = 0  # explicit alignment, if larger than that of the fields
+    typedef_only: bool = False  # has no tag: a typedef of an unnamed record
     older: bool = False
     group: str = ""
 
@@ -69,14 +69,14 @@ class Enum:
     values: tuple[tuple[str, int], ...]
     typedef_only: bool = False
     group: str = ""
-    later: tuple[str, ...] = ()  # enumerators that are newer than the scanned headers
+    later: tuple[str, ...] = ()  # enumerators newer than the scanned headers
 
 
 @dataclass(frozen=True)
 class Typedef:
     name: str
     type: str
-    params: tuple[str, ...] = ()  # parameter names when it is a function pointer
+    params: tuple[str, ...] = ()  # parameter names of a function pointer
     older: bool = False
     group: str = ""
 
@@ -94,8 +94,8 @@ class Constant:
 class PythonStruct:
     """A struct class of a Python module that renames."""
 
-    type: str  # the C type, or 'Record.member' for a record written in place
-    fields: dict[str, str]  # Python field -> C field, where they differ
+    type: str  # the C type, or 'Record.member' for a record defined in place
+    fields: dict[str, str]  # Python field -> C field, if they differ
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,13 @@ class Library:
     name: str
     version: int
     functions: dict[str, Function]
-    older: dict[str, Function]  # by symbol: versions a driver still exports
+    older: dict[str, Function]  # by symbol: old versions that a driver still exports
     records: dict[str, Record]
     enums: dict[str, Enum]
     typedefs: dict[str, Typedef]
     constants: dict[str, Constant]
-    guards: dict[str, str]  # type -> macro under which another header may already have defined it
-    anonymous: dict[str, str]  # Python's name of a record written in place -> 'Record.member'
+    guards: dict[str, str]  # type -> macro that is defined if another header has already defined it
+    anonymous: dict[str, str]  # Python name of a record defined in place -> 'Record.member'
     python_enums: dict[str, tuple[tuple[str, str], ...]]  # Python enum -> (member, C name), in modules that rename
     python_structs: dict[str, PythonStruct]
 
@@ -118,7 +118,7 @@ class Library:
         return {**self.older, **{f.symbol: f for f in self.functions.values()}}
 
     def resolve(self, type_: str) -> str:
-        """The name at the end of a chain of typedefs, without 'struct' and the like: CUuuid is CUuuid_st."""
+        """Resolves typedefs and removes 'struct', 'union' and 'enum': CUuuid yields CUuuid_st."""
         name = (
             type_.replace("const ", "").split(" ", 1)[1] if type_.startswith(("struct ", "union ", "enum ")) else type_
         )
@@ -192,7 +192,7 @@ def load(name: str, api: Path = API) -> Library:
 
 
 def merge(facts: dict[str, Any], overlay: dict[str, Any]) -> None:
-    """Overlay rows update rows of the same section and name; a row for something unknown is a mistake."""
+    """Merges overlay rows into the rows of the same section and name. A row with an unknown name is an error."""
     for section, rows in overlay.items():
         if section == "guards":
             facts[section] = rows
@@ -212,7 +212,7 @@ def merge(facts: dict[str, Any], overlay: dict[str, Any]) -> None:
 
 
 def add_history(facts: dict[str, Any], name: str, api: Path) -> None:
-    """The release a function appeared in, where headers of older releases told it (codegen/scan_history.py)."""
+    """Adds the first release of each function that codegen/scan_history.py found in older headers."""
     path = api / "history.json"
     rows = read_facts(path).get(name, {}) if path.exists() else {}
     for function, since in rows.items():
@@ -221,14 +221,14 @@ def add_history(facts: dict[str, Any], name: str, api: Path) -> None:
 
 
 def add_later(facts: dict[str, Any], rows: dict[str, Any]) -> None:
-    """Enumerators of a CUDA version newer than the scanned headers, known from elsewhere."""
+    """Adds enumerators of CUDA versions newer than the scanned headers."""
     for name, values in rows.items():
         facts["enums"].setdefault(name, {"values": [], "typedef_only": True})["values"] += values
         facts["enums"][name]["later"] = [n for n, _ in values]
 
 
 def merge_roles(facts: dict[str, Any], rows: dict[str, Any]) -> None:
-    """{"cuFoo": {"param": "role"}}: the hand-written roles of parameters."""
+    """Merges the parameter roles of the overlay: {"cuFoo": {"param": "role"}}."""
     for name, roles in rows.items():
         params = facts["functions"][name]["params"]
         known = {p[0]: p for p in params}

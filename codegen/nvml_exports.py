@@ -1,6 +1,6 @@
-"""Renders the exports of the CPU device's NVML: a weak definition of every symbol that says "not supported".
+"""Renders the exports of the CPU device's NVML: a weak definition of every symbol that returns "not supported".
 
-A strong definition in cpu/nvml replaces the weak one at link time. The double of the tests has the same symbols.
+A strong definition in cpu/nvml replaces the weak one at link time. The test double exports the same symbols.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ nvmlReturn_t cucpu_nvml_unsupported() noexcept;
 
 
 def render_names(library: Library) -> str:
-    """NAME(symbol) for each symbol that returns a code."""
+    """NAME(symbol) for each symbol that returns a result code."""
     names = (s for s, function in sorted(library.symbols().items()) if function.returns == "nvmlReturn_t")
     return "// Rendered from api/nvml.json by codegen/nvml_exports.py.\n" + "".join(f"NAME({name})\n" for name in names)
 
@@ -31,7 +31,7 @@ def render_exports(library: Library) -> str:
     parts = [HEAD]
     for symbol, function in sorted(library.symbols().items()):
         if function.returns != "nvmlReturn_t":
-            continue  # nvmlErrorString: written by hand
+            continue  # nvmlErrorString: implemented in cpu/nvml
         params = ", ".join(declare(p.type, "") for p in function.params)
         parts.append(f"CUCPU_WEAK {symbol}({params}) {{ return cucpu_nvml_unsupported(); }}\n")
     return "".join(parts)

@@ -1,7 +1,7 @@
-"""Renders the page of promises: what is promised in each case, and the tests that keep it.
+"""Renders the page of promises: the promises of each case, and the tests that verify them.
 
-The cases and sentences are data (tests/promises.json). A test says which promise it keeps: in Python by the marker
-``@pytest.mark.promise("sentence")`` (or ``pytestmark`` for a whole file), in C++ by a comment ``// promise: sentence`` above it.
+tests/promises.json lists the cases and sentences. A test names the promise that it verifies: in Python with the marker
+``@pytest.mark.promise("sentence")`` (or ``pytestmark`` for a file), in C++ with a comment ``// promise: sentence`` above it.
 
     python codegen/promises.py --tests tests --page FILE
 """
@@ -20,20 +20,20 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Test:
-    path: str  # from the project's root
+    path: str  # relative to the project's root
     name: str
     line: int
 
 
 @dataclass(frozen=True)
 class Protection:
-    """What keeps a promise, a place in the sources where it can be switched off, and the test that then fails."""
+    """Code that keeps a promise: the place where tools/protections disables it, and the test that then fails."""
 
     case: str
     name: str
     file: str
-    test: str  # suite.name, or path::name
-    seen: str  # how the test ended without it, and when; empty: never tried
+    test: str  # Suite.Name or path::name
+    seen: str  # result of the test without the protection, and the date; empty: never run
 
 
 @dataclass
@@ -57,7 +57,7 @@ def sentences_of(marker: ast.expr) -> Iterator[str]:
 
 def python_tests(path: Path, shown: str) -> Iterator[tuple[str, Test]]:
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    named: dict[str, list[str]] = {}  # markers that have a name of their own in the file
+    named: dict[str, list[str]] = {}  # markers assigned to a variable of the file
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
             named[ast.unparse(statement.targets[0])] = list(sentences_of(statement.value))
@@ -99,7 +99,7 @@ def read_protections(tests: Path) -> list[Protection]:
 
 
 def collect(tests: Path) -> tuple[list[Case], list[tuple[str, Test]]]:
-    """The cases with their tests, and the tests whose sentence is on no list."""
+    """The cases with their tests, and the tests whose sentence is not in promises.json."""
     cases = read_cases(tests)
     lists = {sentence: found for case in cases for sentence, found in case.promises.items()}
     unknown = []
@@ -123,13 +123,13 @@ def collect(tests: Path) -> tuple[list[Case], list[tuple[str, Test]]]:
 
 def render(cases: list[Case]) -> str:
     lines = [
-        "# What is promised",
+        "# Promises",
         "",
-        "Each sentence is kept by the tests under it: the page is rendered from their own markers, so a promise without a",
-        "test cannot be on it. All of them run on the CPU device; those about cuda.core run on a GPU as well.",
+        "The tests below each promise verify it. The page is rendered from the markers of the tests, so every promise has",
+        "a test. All tests run on the CPU device; those of cuda.core also run on a GPU.",
         "",
-        "A test proves little that would pass anyway: `tools/protections` builds the project so that single protections can be",
-        "switched off and sees the test fail without them. The last lines of a case say which, and when that was.",
+        "`tools/protections` disables single protections in a copy of the project and checks that the named test then",
+        "fails. The last lines of a case list these protections with the result and the date.",
     ]
     for case in cases:
         lines += ["", f"## {case.title}"]
@@ -138,7 +138,7 @@ def render(cases: list[Case]) -> str:
             lines += [f"- `{test.path}`: `{test.name}`" for test in sorted(set(tests), key=lambda t: (t.path, t.line))]
         seen = [row for row in case.protections if row.seen]
         if seen:
-            lines += ["", "Without its protection the test fails:", ""]
+            lines += ["", "Test results without a protection:", ""]
             lines += [f"- {row.name} (`{row.file}`): `{row.test.split('::')[-1]}` {row.seen}" for row in seen]
     return "\n".join(lines) + "\n"
 
@@ -150,7 +150,10 @@ def main() -> int:
     arguments = parser.parse_args()
     cases, unknown = collect(arguments.tests.resolve())
     for sentence, test in unknown:
-        print(f"{test.path}:{test.line}: {test.name} keeps a promise nobody made: {sentence!r}", file=sys.stderr)
+        print(
+            f"{test.path}:{test.line}: the promise of {test.name} is not in tests/promises.json: {sentence!r}",
+            file=sys.stderr,
+        )
     arguments.page.write_text(render(cases), encoding="utf-8")
     return 1 if unknown else 0
 

@@ -1,4 +1,4 @@
-"""Renders api/ptx.json into the C++ tables of cpu/ptx: words, emitters, rows and special registers."""
+"""Renders api/ptx.json into the C++ tables of cpu/ptx: modifiers, emitters, rows and special registers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CPP_WORDS = {"and", "or", "xor", "not", "const", "inline", "volatile", "extern",
 
 
 def identifier(word: str) -> str:
-    """A C++ name for a modifier: 1d -> m_1d, L2::128B -> L2_128B, and -> and_."""
+    """A C++ identifier for a modifier: 1d -> m_1d, L2::128B -> L2_128B, and -> and_."""
     name = re.sub(r"\W+", "_", word)
     if name[0].isdigit():
         name = "m_" + name
@@ -21,7 +21,7 @@ def identifier(word: str) -> str:
 
 
 def expand(slot: str, sets: dict[str, str]) -> tuple[list[str], bool]:
-    """The alternatives of a slot, and whether it may be left out. `$name` stands for a set of words."""
+    """The modifiers of a slot, and whether it is optional. `$name` refers to a set of modifiers."""
     optional = slot.startswith("?")
     words: list[str] = []
     for part in slot.lstrip("?").split("|"):
@@ -30,7 +30,7 @@ def expand(slot: str, sets: dict[str, str]) -> tuple[list[str], bool]:
 
 
 def specials(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Special registers by name: `tid: xyz` gives tid.x, tid.y, tid.z; `pm: 0-7` gives pm0 … pm7."""
+    """Special registers by name: `tid: xyz` yields tid.x, tid.y, tid.z; `pm: 0-7` yields pm0 … pm7."""
     out: list[tuple[str, str]] = []
     for entry in facts["special"]:
         name, kind = entry["name"], entry.get("type", "u32")
@@ -45,7 +45,9 @@ def specials(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 def render(facts: dict[str, Any]) -> dict[str, str]:
     sets = facts["sets"]
-    rows = sorted(facts["rows"], key=lambda row: row["op"])  # stable: the order within an op is the order of trying
+    rows = sorted(
+        facts["rows"], key=lambda row: row["op"]
+    )  # stable: the parser tries the rows of an opcode in this order
     mods: set[str] = set()
     slot_names: dict[str, str] = {}
     bodies: list[str] = []

@@ -1,7 +1,7 @@
-"""Renders api/ into the build folder. Standard library only; run by CMake, or by hand:
+"""Renders api/ into the build folder. Uses the standard library only. CMake runs it:
 
-python codegen/render.py --out DIR [--only NAME ...]     writes what changed
-python codegen/render.py --list                          names the outputs
+python codegen/render.py --out DIR [--only NAME ...]     writes the files that changed
+python codegen/render.py --list                          lists the outputs
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OUTPUTS: dict[str, Callable[[], str]] = {
 
 
 def write_if_changed(path: Path, text: str) -> None:
-    """An unchanged file keeps its time, so nothing that includes it is rebuilt."""
+    """Leaves an unchanged file untouched, so that its dependents are not rebuilt."""
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Renders what cuda.bindings needs into a folder: the rows of each API for the extension module, and the type stubs.
+"""Renders the tables and type stubs of cuda.bindings into a folder.
 
 python codegen/render_bindings.py --out DIR [--apis driver nvrtc ...]
 """

@@ -1,7 +1,7 @@
-"""Maintainer's tool: reads CUDA headers with libclang and writes the facts in api/*.json.
+"""Maintainer's tool: reads CUDA headers with libclang and writes the facts to api/*.json.
 
-Needs the PyPI packages libclang and nvidia-* (headers). Only facts are written: names, types, values, sizes and
-offsets, never header text. Run it again after a new CUDA release and review the diff, which is one line per fact.
+Requires the PyPI packages libclang and nvidia-* (headers). It writes only facts: names, types, values, sizes and
+offsets, never header text. Run it after a CUDA release and review the diff, which has one line per fact.
 
     python codegen/scan_headers.py [--include DIR] [LIBRARY ...]
 """

@@ -1,10 +1,10 @@
-"""Maintainer's tool: finds the release in which a function appeared, from the headers of older wheels.
+"""Maintainer's tool: finds the first release of each function in the headers of older wheels.
 
     pip download --no-deps -d WHEELS nvidia-cuda-runtime-cu12==12.4.99 ...      one wheel per release
     python codegen/scan_history.py WHEELS                                       writes api/history.json
 
-cudaTypedefs.h tells it for the driver; no header does for the others. A function that the oldest wheel has already
-gets no row: it is older than anything looked at.
+cudaTypedefs.h contains the versions of driver functions; no header contains those of other libraries. A function in the
+oldest wheel gets no row: its first release is unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import facts
 from factfile import Facts, write_facts
 
-# library -> (package, header). Versions count as CUDA's do (12.4 is 12040); cuFile has its own (1.15 is 1150).
+# library -> (package, header). Versions use CUDA's encoding (12.4 is 12040); cuFile has its own (1.15 is 1150).
 SOURCES = {
     "runtime": ("nvidia_cuda_runtime", "cuda_runtime_api.h"),
     "nvml": ("nvidia_nvml_dev", "nvml.h"),
@@ -49,7 +49,7 @@ def history(wheels: Path, library: str) -> Facts:
     since: dict[str, int] = {}
     for function in current.functions.values():
         if function.group:
-            continue  # declared in a header of its own
+            continue  # declared in a separate header
         first = next((v for v, names in releases if function.symbol in names), newest(current, releases))
         if first != releases[0][0]:
             since[function.name] = first
@@ -57,7 +57,7 @@ def history(wheels: Path, library: str) -> Facts:
 
 
 def newest(library: facts.Library, releases: list[tuple[int, set[str]]]) -> int:
-    """The version of the scanned headers: what no older release has is new there."""
+    """The version of the scanned headers: the first release of functions that no older release has."""
     return library.version if library.version >= 10000 else releases[-1][0] + 10
 
 

@@ -1,8 +1,8 @@
-"""Checks that a wheel is self-contained, and gives it the manylinux tag it deserves.
+"""Checks that a wheel is self-contained, and sets its manylinux tag.
 
     python tools/check_wheel.py dist/cucore-0.1.0-cp312-cp312-linux_x86_64.whl
 
-What auditwheel looks at, by readelf: shared libraries needed, search paths, symbols visible from outside, the glibc asked for.
+Checks with readelf what auditwheel checks: required shared libraries, search paths, exported symbols, required glibc version.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path, PurePosixPath
 
 import wheel_file
 
-# What every Linux with glibc has; anything else must be inside.
+# Libraries of every Linux system with glibc; the wheel must contain all others.
 SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|ld-linux-[\w-]+)\.so(\.\d+)?")
-# What the CPU device may show: the driver's functions and ours.
+# Symbols that the CPU device may export: the driver's functions and the cucore* functions.
 VISIBLE = re.compile(r"cu[A-Z]\w*|cucoreGetLastFaultReport")
-# Installed, in bytes: all of it, and all but the CPU device (which is mostly LLVM).
+# Maximum installed size in bytes: total, and without the CPU device (which is mostly LLVM).
 LIMIT, LIMIT_WITHOUT_DEVICE = 60_000_000, 10_000_000
 
 
@@ -29,7 +29,7 @@ def readelf(path: Path, *options: str) -> str:
 
 
 def check(wheel: Path) -> tuple[list[str], tuple[int, int]]:
-    """(what is wrong, the newest glibc asked for)."""
+    """(errors, the newest required glibc version)."""
     problems: list[str] = []
     glibc = (2, 17)
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
@@ -71,7 +71,7 @@ def check(wheel: Path) -> tuple[list[str], tuple[int, int]]:
 
 
 def sizes(wheel: Path) -> tuple[int, int]:
-    """Bytes once installed: everything, and the CPU device's library."""
+    """Installed size in bytes: total, and the CPU device's library."""
     with zipfile.ZipFile(wheel) as archive:
         entries = archive.infolist()
     return sum(e.file_size for e in entries), sum(
@@ -80,7 +80,7 @@ def sizes(wheel: Path) -> tuple[int, int]:
 
 
 def retag(wheel: Path, platform: str) -> Path:
-    """The same wheel under another platform tag, compressed well."""
+    """Writes the wheel with another platform tag and maximum compression."""
     name, version, python, abi, _ = wheel.stem.split("-")
     target = wheel.with_name(f"{name}-{version}-{python}-{abi}-{platform}.whl")
     with zipfile.ZipFile(wheel) as archive:

@@ -1,8 +1,8 @@
-"""The lines of the project's C++ that a run of a build with --coverage has reached, by folder.
+"""Prints the C++ line coverage of a build with --coverage, by folder.
 
     python tools/coverage_lines.py build/coverage
 
-Reads every .gcda file through gcov's JSON; a line counts once, however many programs contain it.
+Reads every .gcda file with gcov's JSON output. A line counts once, even if several programs contain it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("include", "src", "cpu")  # what is tested; not the tests themselves, nor what is rendered
+FOLDERS = ("include", "src", "cpu")  # the product's sources, without tests and rendered files
 
 
 def reports(build: Path) -> Iterator[dict[str, Any]]:
@@ -28,7 +28,7 @@ def reports(build: Path) -> Iterator[dict[str, Any]]:
 
 
 def lines(found: Iterator[dict[str, Any]], root: Path = ROOT) -> dict[str, dict[int, int]]:
-    """File, relative to the project -> line -> how often it ran."""
+    """File (relative to the project) -> line -> execution count."""
     result: dict[str, dict[int, int]] = {}
     for report in found:
         for file in report["files"]:
@@ -43,7 +43,7 @@ def lines(found: Iterator[dict[str, Any]], root: Path = ROOT) -> dict[str, dict[
 
 
 def by_folder(counts: dict[str, dict[int, int]]) -> dict[str, tuple[int, int]]:
-    """Folder (two levels) -> lines that ran, lines there are; the last row is all of them."""
+    """Folder (two levels) -> executed lines, all lines; the last row is the total."""
     table: dict[str, tuple[int, int]] = {}
     for file, found in sorted(counts.items()):
         folder = "/".join(Path(file).parts[:-1][:2])

@@ -1,4 +1,4 @@
-"""Writes the metadata a plain `cmake --install` leaves out, so that the package has a version and its entry points are found."""
+"""Writes the dist-info metadata that `cmake --install` does not create, so that version and entry points are found."""
 
 import sys
 from pathlib import Path

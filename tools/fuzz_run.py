@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""tools/fuzz_run.py BUILD OUT SECONDS [NAME=PROCESSES...]: runs built fuzzers side by side and says what they did.
+"""tools/fuzz_run.py BUILD OUT SECONDS [NAME=PROCESSES...]: runs built fuzzers in parallel and prints statistics.
 
-The processes of a fuzzer share a corpus, which begins as the committed one and grows under BUILD/grown; one that ends with a find is started again for
-the rest of the time. OUT gets the logs, the finds (found/NAME-...), what grew, merged (grown.tar.xz), and summary.json: executions, seconds of
-processor time, edges covered. Ends with 1 when something was found."""
+The processes of a fuzzer share a corpus in BUILD/grown, which starts as the committed corpus. A process that ends with a finding is restarted for
+the remaining time. OUT receives the logs, the findings (found/NAME-...), the merged corpus (grown.tar.xz) and summary.json: executions, seconds of
+processor time, covered edges. The exit status is 1 if there are findings."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ CORPORA = {
     "fuzz_calls": "calls",
     "fuzz_ptx_compiler": "ptx",
 }
-MOST_FINDS = 8  # of one process; after that it is left stopped
+MAX_RESTARTS = 8  # per process
 MERGE_SECONDS = 120
-MOST_PACKED = 10 << 20
+MAX_PACKED = 10 << 20
 NO_TRACING = "LeakSanitizer has encountered a fatal error"
 
 
 @dataclass
 class Fuzzer:
-    """What all processes of one fuzzer did."""
+    """Statistics of all processes of one fuzzer."""
 
     name: str
     executions: int = 0
@@ -49,14 +49,14 @@ class Fuzzer:
 
 
 def environment(leaks: bool) -> dict[str, str]:
-    # The CPU device keeps its threads and tables until the process ends, reachable: no leak.
+    # The CPU device's threads and tables stay reachable until process exit: not a leak.
     options = f"handle_segv=1:allow_user_segv_handler=1:detect_leaks={int(leaks)}"
     supp = f"suppressions={ROOT / 'tests' / 'sanitize' / 'lsan.supp'}:print_suppressions=0"
     return os.environ | {"ASAN_OPTIONS": options, "LSAN_OPTIONS": supp, "UBSAN_OPTIONS": "print_stacktrace=1"}
 
 
-def leaks_can_be_looked_for(build: Path, names: list[str]) -> bool:
-    """Looking for leaks traces the process, which a container may forbid."""
+def leak_check_works(build: Path, names: list[str]) -> bool:
+    """True if the leak check works: it traces the process, which a container may forbid."""
     program = build / "tests" / "fuzz" / names[0]
     probe = subprocess.run(
         [program, "-runs=1"], env=environment(True), capture_output=True, text=True, errors="replace"
@@ -90,9 +90,9 @@ class Run:
         return self.build / "grown" / name
 
     def process(self, fuzzer: Fuzzer, number: int, leaks: bool) -> None:
-        """One process until the time is over, started again after a find."""
+        """Runs one process until the time limit, and restarts it after a finding."""
         end = time.monotonic() + self.seconds
-        for start in range(MOST_FINDS):
+        for start in range(MAX_RESTARTS):
             left = int(end - time.monotonic())
             if left <= 0:
                 return
@@ -119,7 +119,7 @@ class Run:
                 return
 
     def merge(self, fuzzer: Fuzzer) -> Path:
-        """The smallest part of what grew that covers the same; all of it where that takes too long."""
+        """Merges the corpus to the smallest part with the same coverage, or keeps all of it if that takes too long."""
         merged = self.build / "merged" / fuzzer.name
         shutil.rmtree(merged, ignore_errors=True)
         merged.mkdir(parents=True)
@@ -153,9 +153,9 @@ def main(arguments: list[str]) -> int:
         name: int(count or 1) for name, _, count in (a.partition("=") for a in arguments[3:])
     } or dict.fromkeys(CORPORA, 1)
     (out / "found").mkdir(parents=True, exist_ok=True)
-    leaks = leaks_can_be_looked_for(build, list(processes))
+    leaks = leak_check_works(build, list(processes))
     if not leaks:
-        print("no leaks are looked for: no process may be traced here", flush=True)
+        print("the leak check is disabled: tracing processes is not permitted here", flush=True)
     run = Run(build, out, seconds)
     fuzzers = [Fuzzer(name) for name in processes]
     for name in processes:
@@ -169,7 +169,7 @@ def main(arguments: list[str]) -> int:
     together([threading.Thread(target=lambda f=fuzzer: merged.update({f.name: run.merge(f)})) for fuzzer in fuzzers])
     for fuzzer in fuzzers:
         fuzzer.inputs = sum(1 for _ in merged[fuzzer.name].iterdir())
-        finds = f", {len(fuzzer.finds)} FINDS" if fuzzer.finds else ", nothing found"
+        finds = f", {len(fuzzer.finds)} FINDINGS" if fuzzer.finds else ", no findings"
         print(
             f"{fuzzer.name}: {processes[fuzzer.name]} processes, {fuzzer.executions:,} executions, {fuzzer.cpu_seconds:,.0f} s of processor time, "
             f"{fuzzer.edges:,} of {fuzzer.all_edges:,} edges, {fuzzer.features:,} features, {fuzzer.inputs:,} inputs, {fuzzer.peak_rss_mb:,} MB at most{finds}",
@@ -187,7 +187,7 @@ def main(arguments: list[str]) -> int:
     with tarfile.open(packed, "w:xz") as archive:
         for name, folder in merged.items():
             archive.add(folder, name)
-    if packed.stat().st_size > MOST_PACKED:
+    if packed.stat().st_size > MAX_PACKED:
         print(f"{packed.name}: {packed.stat().st_size} bytes, not kept", flush=True)
         packed.unlink()
     return 1 if any(f.finds for f in fuzzers) else 0

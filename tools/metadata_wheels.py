@@ -1,7 +1,7 @@
-"""Wheels named cuda-core, cuda-bindings and cuda-pathfinder that hold nothing but the requirement of cucore.
+"""Writes wheels named cuda-core, cuda-bindings and cuda-pathfinder that contain only a dependency on cucore.
 
-Packages that depend on NVIDIA's by name are satisfied by them. Versions are those of the modules we provide, as local versions
-(1.2.2+cucore): they meet the same requirements, and pip takes them before NVIDIA's 1.2.2 where it can see both.
+They satisfy packages that depend on NVIDIA's packages by name. Their versions are those of the provided modules with a local
+suffix (1.2.2+cucore): they satisfy the same requirements, and pip prefers them to NVIDIA's 1.2.2.
 
     python tools/metadata_wheels.py dist
 """
@@ -16,7 +16,7 @@ import tomllib
 import wheel_file
 
 ROOT = Path(__file__).resolve().parent.parent
-# Distribution: the file that holds its version, and the extras NVIDIA's has.
+# Distribution: the file that contains its version, and the extras of NVIDIA's distribution.
 PACKAGES = {
     "cuda-core": ("python/cuda/core/_version.py", ("cu12", "cu13")),
     "cuda-bindings": ("python/cuda/bindings/_version.py", ("all",)),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""tools/suites.py LOGS JOBS [--widths=1,4] [PYTEST ARGUMENTS]: the Python suites in several processes of pytest, JOBS at a time; ends with the sum of their counts.
+"""tools/suites.py LOGS JOBS [--widths=1,4] [PYTEST ARGUMENTS]: runs the Python suites in JOBS parallel pytest processes and prints the sum of their counts.
 
-A suite is a folder of tests or, where a folder takes long, each of its files. Suites that took longest the last time start first.
-With --widths it is each file of the PTX suite once for every number of lanes, named FILE@LANES, and in the baseline tier (`baseline`).
-One that has not ended after SUITE_SECONDS (default 3600) shows where its threads are and is ended: the run always comes to its counts.
-A report of leaked objects, which comes after pytest's own end, fails a suite too."""
+A suite is a folder of tests, or each file of a slow folder. The suites that took longest in the previous run start first.
+With --widths, every file of the PTX suite runs once per lane count, named FILE@LANES, and once with baseline code (`baseline`).
+A suite that runs longer than SUITE_SECONDS (default 3600) prints the stacks of its threads and is killed.
+A report of leaked objects, which is printed after pytest's summary, also fails a suite."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PTX = "tests/python/ptx"
 FORCES_LANES = ("test_widths.py", "test_divergent_values.py")
-BASELINE = "baseline"  # in the place of a number of lanes
-LONG = (PTX, "tests/python/robust", "tests/python/core")  # a file at a time
-ALONE = ("tests/python/speed",)  # counts threads, modules, instructions of a process: nothing beside it
+BASELINE = "baseline"  # baseline code, used instead of a lane count
+LONG = (PTX, "tests/python/robust", "tests/python/core")  # each file is a suite
+ALONE = ("tests/python/speed",)  # measures threads, modules and instructions: runs without other suites
 COUNTS = ("failed", "error", "passed", "skipped", "xfailed", "xpassed")
-NO_TESTS = 5  # what pytest ends with where it found nothing to run
-LEAKED = "nanobind: leaked"  # CUCORE_LEAK_WARNINGS: objects of ours that outlived the interpreter
+NO_TESTS = 5  # pytest's exit status if no tests were collected
+LEAKED = "nanobind: leaked"  # CUCORE_LEAK_WARNINGS reports objects that outlive the interpreter
 
 
 def suites() -> list[str]:
@@ -42,7 +42,7 @@ def suites() -> list[str]:
 
 
 def suites_of_widths(widths: list[str]) -> list[str]:
-    """The PTX suite with lanes forced; but for the files that force them themselves."""
+    """The files of the PTX suite for each lane count, except those that set the lane count themselves."""
     files = [suite for suite in suites() if suite.startswith(PTX) and not suite.endswith(FORCES_LANES)]
     return [f"{suite}@{width}" for suite in files for width in widths]
 
@@ -52,7 +52,7 @@ def path_of(suite: str) -> Path:
 
 
 def uses_hypothesis(suite: str) -> bool:
-    """Its plugin is loaded where it is of use: that takes three times as long as all else at the start of pytest."""
+    """True if a suite uses hypothesis. Its plugin is loaded only then, because loading it dominates pytest's start time."""
     path = path_of(suite)
     return any("hypothesis" in f.read_text() for f in (path.rglob("*.py") if path.is_dir() else [path]))
 
@@ -62,13 +62,13 @@ def log_of(logs: Path, suite: str) -> Path:
 
 
 def size(suite: str) -> int:
-    """Bytes of its tests: of two that never ran, the larger one takes longer."""
+    """Size of the test files in bytes: an estimate of the duration of suites that have not run yet."""
     path = path_of(suite)
     return sum(f.stat().st_size for f in path.glob("*.py")) if path.is_dir() else path.stat().st_size
 
 
 def counts(output: str) -> dict[str, int]:
-    """The numbers of pytest's last line: "3 passed, 1 skipped in 0.12s"."""
+    """The counts in pytest's last line: "3 passed, 1 skipped in 0.12s"."""
     lines = [line for line in output.splitlines() if re.search(r" in [0-9.]+s\b", line)]
     found = re.findall(r"(\d+) ([a-z]+?)s?\b", lines[-1]) if lines else []
     return {name: int(number) for number, word in found for name in COUNTS if word in (name, name.rstrip("s"))}
@@ -86,13 +86,13 @@ def run(suite: str, arguments: list[str], log: Path) -> tuple[str, int, str, flo
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, path]
     setting = {} if not width else {"CUCORE_CPU_TIER": "baseline"} if width == BASELINE else {"CUCORE_CPU_W": width}
     environment = os.environ | setting
-    # Into a file: a process that a test left behind holds it open, but nobody waits for that.
+    # Output goes to a file, not a pipe: a process that a test leaves running would keep a pipe open.
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
         try:
             status = process.wait(float(os.environ.get("SUITE_SECONDS", "3600")))
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGABRT)  # pytest's faulthandler writes every thread's stack
+            process.send_signal(signal.SIGABRT)  # pytest's faulthandler prints the stack of every thread
             with suppress(subprocess.TimeoutExpired):
                 process.wait(30)
             process.kill()
@@ -105,7 +105,7 @@ def main(logs: Path, jobs: int, arguments: list[str]) -> int:
     if arguments and arguments[0].startswith("--widths="):
         widths, arguments = arguments[0].removeprefix("--widths=").split(","), arguments[1:]
     logs.mkdir(parents=True, exist_ok=True)
-    known = logs.parent / "test-times.json"  # beside the logs, which are made anew for every run
+    known = logs.parent / "test-times.json"  # not in the log folder, which is recreated in every run
     times: dict[str, float] = json.loads(known.read_text()) if known.exists() else {}
     total = dict.fromkeys(COUNTS, 0)
     by_width = {width: dict.fromkeys(COUNTS, 0) for width in widths}

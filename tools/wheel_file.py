@@ -1,4 +1,4 @@
-"""Writes wheels: a zip file with a RECORD of what is in it."""
+"""Writes a wheel: a zip file with a RECORD of its files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def write(path: Path, files: Mapping[str, bytes], record: str, modes: Mapping[str, int] | None = None) -> None:
-    """Writes `files` by their names, and their digests under the name `record`. The same input gives the same bytes."""
+    """Writes `files` and a file `record` with their digests. The output is reproducible: equal input yields equal bytes."""
     rows = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
 

@@ -1,7 +1,7 @@
-// null_driver.cpp: a CUDA driver that does nothing and succeeds at once. Under it a benchmark shows
-// what our own layers cost: run anything with CUCORE_DEVICE=cpu CUCORE_CPU_LIBRARY=<this library>.
-// No results are computed; answers are only consistent enough for the benchmarks (a kernel called
-// k3 has three parameters). Functions not written here are NOT_SUPPORTED.
+// null_driver.cpp: a CUDA driver whose functions do nothing and succeed. A benchmark on it shows
+// the cost of the layers above the driver: CUCORE_DEVICE=cpu CUCORE_CPU_LIBRARY=<this library>. It
+// computes nothing; its results are only consistent enough for the benchmarks (the kernel k3 has
+// three parameters). Functions that are not defined here return NOT_SUPPORTED.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace {
 thread_local CUcontext current = nullptr;
 const auto primary = reinterpret_cast<CUcontext>(0x1000);
 
-/// A fresh handle; never reused, so that identity checks above behave.
+/// A new handle, never reused, so that identity checks of the callers work.
 template <class Handle>
 CUresult make(Handle* out) {
   static std::atomic<std::uintptr_t> next{0x100000};
@@ -35,8 +35,7 @@ CUresult allocate(CUdeviceptr* out, std::size_t size) {
   return CUDA_SUCCESS;
 }
 
-constexpr std::size_t kSizes[] = {8, 4, 4,
-                                  8};  // pointer, float, int, double in turn, as in the benchmarks
+constexpr std::size_t kSizes[] = {8, 4, 4, 8};  // pointer, float, int, double, as in the benchmarks
 
 /// The kernel k<n> is its number of parameters plus one, as a handle.
 CUkernel kernel_of(const char* name) {
@@ -54,8 +53,7 @@ std::unordered_map<CUstream, bool> capturing;
 
 extern "C" {
 
-/// Writes what callgrind has counted since the last call under this name. Does nothing outside
-/// callgrind.
+/// Dumps callgrind's counts since the last call under the given name. No effect outside callgrind.
 void cucoreNullDump(const char* name) {
 #ifdef CALLGRIND_DUMP_STATS_AT
   CALLGRIND_DUMP_STATS_AT(name);
@@ -189,7 +187,7 @@ CUresult cuMemsetD16Async(CUdeviceptr, unsigned short, std::size_t, CUstream) {
 }
 CUresult cuMemsetD32Async(CUdeviceptr, unsigned, std::size_t, CUstream) { return CUDA_SUCCESS; }
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute, CUdeviceptr) {
-  return std::memset(value, 0, 4), CUDA_ERROR_INVALID_VALUE;  // every address is the host's own
+  return std::memset(value, 0, 4), CUDA_ERROR_INVALID_VALUE;  // every address is a host address
 }
 CUresult cuPointerGetAttributes(unsigned, CUpointer_attribute*, void**, CUdeviceptr) {
   return CUDA_ERROR_INVALID_VALUE;
@@ -252,7 +250,7 @@ CUresult cuUserObjectCreate(CUuserObject* object, void*, CUhostFn, unsigned, uns
 CUresult cuUserObjectRelease(CUuserObject, unsigned) { return CUDA_SUCCESS; }
 CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned) { return CUDA_SUCCESS; }
 
-/// The newest of what is written here under a name; NVIDIA's packages find functions so.
+/// The newest version of a function defined here; NVIDIA's packages look functions up with it.
 CUresult cuGetProcAddress(const char* symbol, void** address, int, cuuint64_t,
                           CUdriverProcAddressQueryResult* status) {
   static void* const self = [] {

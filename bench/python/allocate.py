@@ -1,10 +1,10 @@
-"""Where the time of allocating and freeing goes: the driver's two calls clocked from inside, called by C and by `cuda.core`.
+"""Measures allocation and free: the time inside the driver's two calls, called from C and from `cuda.core`.
 
     python bench/python/allocate.py [--build FOLDER] [--seconds N] [--driver libcuda.so.1]
 
-All in one process, on one stream and one pool, in batches that take turns: the driver and the processor are in the same state for
-all. A driver of our own stands in front of the real one and clocks the two calls (bench/cpp/overhead/clocked.cpp). What the
-driver itself takes depends on what its pool holds: a size has to be compared with itself.
+All measurements run in one process, on one stream and one pool, in alternating batches, so that driver and processor are in the same
+state. A wrapper of the real driver measures the two calls (bench/cpp/overhead/clocked.cpp). The driver's time depends on the contents
+of its pool, so only equal sizes are comparable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def nothing() -> None:
 
 
 def batch(call: Callable[[], Any]) -> float:
-    """Nanoseconds of a call from Python, the loop itself subtracted."""
+    """Nanoseconds per call from Python, without the loop overhead."""
     empty = min(loop(nothing) for _ in range(2))
     gc.disable()
     try:
@@ -63,7 +63,7 @@ def main() -> int:
     front = (options.build / "bench/cpp/overhead/libbench_overhead_clocked.so").resolve()
     os.environ |= {
         "CUCORE_BENCH_DRIVER": options.driver or "libcuda.so.1",
-        "CUCORE_DEVICE": "cpu",  # which only says where the library is named
+        "CUCORE_DEVICE": "cpu",  # only reports the path of the library
         "CUCORE_CPU_LIBRARY": str(front),
     }
     from cuda.core import Device

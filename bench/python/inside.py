@@ -1,7 +1,7 @@
-"""The C driver API called by C, but in a Python process: inside.py bench_overhead_inside.so [libcuda.so.1]
+"""Calls the C driver API from C in a Python process: inside.py bench_overhead_inside.so [libcuda.so.1]
 
-What a driver call takes depends on the process it is made in: on what else is loaded, and where memory lies. This side tells
-that apart from what Python and our packages add.
+The time of a driver call depends on its process: on other loaded libraries and on the memory layout. This side separates that
+effect from the cost of Python and the packages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from cuda.bindings import driver
 from cuda.core import Device
 
-library = ctypes.PyDLL(sys.argv[1])  # called with the GIL
+library = ctypes.PyDLL(sys.argv[1])  # called with the GIL held
 arguments = [b"raw", *(a.encode() for a in sys.argv[2:3])]
 dev = Device(0)
 dev.set_current()

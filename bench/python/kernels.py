@@ -1,17 +1,16 @@
-"""Kernels on the CPU device against native C++, PoCL and Numba's parallel CPU code; prints ratios.
+"""Compares kernels on the CPU device with native C++, PoCL and Numba's parallel CPU code; prints ratios.
 
     python bench/python/kernels.py [--build FOLDER] [--rounds N] [--threads N] [--markdown FILE] [--set ten|more|all] [kernel ...]
 
-All sides run in this process, in turns, and in the same memory, for where memory lies can make more of a difference than the code; every
-result is checked against NumPy before anything is timed. What is compared is processor time (all threads together), which other
-programs disturb least: the median of the ratios of all rounds. "spread" is how far the middle half of those ratios lies apart, "wall"
-the same median for wall times, which means something on a quiet machine only.
+All sides run alternately in this process and in the same memory, because the memory layout can matter more than the code. Every result
+is compared with NumPy before it is timed. The measure is processor time of all threads, which other programs disturb least: the median
+of the ratios of all rounds. "spread" is the interquartile range of those ratios, "wall" the median of the ratios of wall times, which is
+meaningful only on an idle machine.
 
-Driver library and native side come from the build folder (built with -DCUCORE_BENCH=ON), NVRTC from NVIDIA's wheel. PoCL and Numba
-are not part of what the project needs: `make bench-setup` makes an environment for them; a side that is not there is shown as "–".
+The driver library and the native side are in the build folder (built with -DCUCORE_BENCH=ON), NVRTC in NVIDIA's wheel. The project does
+not require PoCL and Numba: `make bench-setup` creates an environment for them. A missing side is shown as "–".
 
-Ratios are those of the optimized tier: CUCORE_CPU_TIER=optimized, unless it is set. What large kernels begin with shows in the
-times to compile.
+Ratios are those of optimized code: CUCORE_CPU_TIER=optimized, unless it is set. Compile times include the baseline code of large kernels.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SOURCES = ROOT / "bench/cpp/kernels"
 
 
 def set_threads(count: int) -> None:
-    """As many threads on every side; and threads of OpenMP that spin between loops would take time from the others."""
+    """Sets the number of threads of every side, and keeps OpenMP threads from spinning between loops, which would slow other sides."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     for name in (
         "OMP_NUM_THREADS",
@@ -53,7 +52,7 @@ def set_threads(count: int) -> None:
 
 
 def installed(makers: dict[str, Callable[[], Side]]) -> tuple[list[Side], list[str]]:
-    """The sides that are there, and lines about those that are not."""
+    """The installed sides, and messages about missing ones."""
     here, lines = [], []
     for name, make in makers.items():
         try:

@@ -1,7 +1,7 @@
-"""What every kind of operation of `cuda.bindings` costs: run with our packages or with NVIDIA's on the path, same code.
+"""Measures every kind of operation of `cuda.bindings`, with cucore's packages or NVIDIA's on the path.
 
-Structs made, fields read and set by kind, enums, handles, and calls by the kinds of their arguments and results, errors among them.
-bench/run.py --kinds runs both sides and prints the ratios. Names on the command line select rows.
+Creation of structs, reading and setting of fields, enums, handles, and calls by the kinds of their arguments and results, including
+errors. bench/run.py --kinds runs both sides and prints the ratios. Names on the command line select rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ suite = Suite()
 
 
 def row(name: str, text: str, batch: int = 1000, **names: Any) -> None:
-    """A row from the text of an expression or of one assignment, with the names in it."""
+    """Adds a row from the source text of an expression or an assignment, with the names that it uses."""
     space = {"driver": driver, "runtime": runtime, **names}
 
     def make() -> Callable[[], Any]:
@@ -299,7 +299,7 @@ params = ((number, 1.0, 2), (ctypes.c_void_p, ctypes.c_float, ctypes.c_int))
 held = (ctypes.c_uint64(number), ctypes.c_float(1), ctypes.c_int(2))
 addresses = (ctypes.c_void_p * 3)(*(ctypes.addressof(one) for one in held))
 instances = (held, (None, None, None))
-whole = driver.CUlaunchConfig()  # of its own: the rows above set fields to anything
+whole = driver.CUlaunchConfig()  # a separate object, because the rows above set fields to arbitrary values
 whole.gridDimX = whole.gridDimY = whole.gridDimZ = whole.blockDimY = whole.blockDimZ = 1
 whole.blockDimX = 32
 whole.hStream = stream

@@ -1,8 +1,8 @@
-"""The least that a call from Python can take: least.py libbench_overhead_least.so libcuda.so.1 kept|given_up [NAME...]
+"""The lower bound of a call from Python: least.py libbench_overhead_least.so libcuda.so.1 kept|given_up [NAME...]
 
-Functions written in C that look at none of their arguments make the calls of bench/cpp/overhead/raw.cpp, with the interpreter's
-lock kept or given up, and are called as the functions of our packages are. What a row takes here is the driver's part and the
-interpreter's: a package that checks or converts anything is above it.
+C functions that ignore their arguments make the calls of bench/cpp/overhead/raw.cpp, with the GIL held or released. They are called
+like the functions of the packages. The time of a row is that of the driver and the interpreter; checking or converting arguments adds
+to it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# How a row calls our packages (bench/python/overhead.py), with the function's name in its place; others have no arguments.
+# The calls of bench/python/overhead.py with a placeholder for the function; other rows have no arguments.
 CALLS = {
     "event_record": "f(x)", "stream_wait": "f(x)", "graph_launch_20": "f(x)", "graph_update_20": "f(x)",
     "alloc_free_4k": "g(f(4096, stream=x), x)", "alloc_free_1m": "g(f(4096, stream=x), x)", "b_alloc_free_4k": "g(f(4096, x), x)",

@@ -1,6 +1,6 @@
-"""The same rows through other packages: others.py CuPy|Triton|numba-cuda [NAME...]. One package per process.
+"""Measures the same rows with other packages: others.py CuPy|Triton|numba-cuda [NAME...]. One package per process.
 
-Exits with status 3 and the reason on standard error where the package cannot be used here.
+Exits with status 3 and the reason on standard error if the package cannot be used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SMALL = 'extern "C" __global__ void scale(float* p, float f, int n) { int i = th
 
 
 def spelled_out(text: str, count: int, values: tuple[object, ...], names: dict[str, Any]) -> Callable[[], Any]:
-    """lambda: <text with its arguments>, spelled out as a user would."""
+    """lambda: <text with its arguments>, as a user would write it."""
     arguments = {f"a{i}": values[i % 4] for i in range(count)}
     return eval("lambda: " + text.format(", ".join(arguments)), {**names, **arguments})
 
@@ -186,9 +186,7 @@ def main() -> int:
             import triton  # noqa: F401
         else:
             if folder := os.environ.get("CUCORE_TEST_OTHERS"):
-                site.addsitedir(
-                    folder
-                )  # its .pth file puts numba-cuda in the place of the numba.cuda that numba still carries
+                site.addsitedir(folder)  # its .pth file replaces numba.cuda of numba with numba-cuda
             from numba import cuda  # noqa: F401
     except Exception as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

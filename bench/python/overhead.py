@@ -1,6 +1,6 @@
-"""What a call costs through `cuda.core` and `cuda.bindings`: run with our packages or with NVIDIA's on the path, same code.
+"""Measures calls of `cuda.core` and `cuda.bindings`, with cucore's packages or NVIDIA's on the path.
 
-Names on the command line select rows. Rows are named alike in bench/cpp/overhead and bench/python/others.py.
+Names on the command line select rows. Rows have the same names in bench/cpp/overhead and bench/python/others.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ dev = Device(0)
 dev.set_current()
 stream = dev.create_stream()
 other = dev.create_stream()
-quiet = dev.create_stream()  # never used: what a query takes depends on what a stream has done before
+quiet = dev.create_stream()  # never used otherwise: the time of a query depends on the stream's history
 drain = stream.sync
 code = ObjectCode.from_ptx(PTX.encode())
 kernels = {n: code.get_kernel(f"k{n}") for n in COUNTS}
@@ -48,10 +48,10 @@ SOURCE = 'extern "C" __global__ void scale(float* p, float f, int n) { int i = t
 
 
 def launch_call(count: int) -> Callable[[], Any]:
-    """lambda: launch(stream, config, kernel, a0, a1, ...), spelled out as a user would."""
+    """lambda: launch(stream, config, kernel, a0, a1, ...), as a user would write it."""
     values: tuple[object, ...] = (large, 1.0, 2, 3.0) if COUNTED else (large, np.float32(1), np.int32(2), np.float64(3))
     names = {f"a{i}": values[i % 4] for i in range(count)}
-    if count > 16:  # nobody spells those out, and fetching so many names would be what is measured
+    if count > 16:  # passed as a tuple: loading so many names would dominate the measurement
         kernel, together = kernels[count], tuple(names.values())
         return lambda: launch(stream, config, kernel, *together)
     text = f"lambda: launch({', '.join(['stream', 'config', 'kernel', *names])})"

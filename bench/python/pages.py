@@ -1,4 +1,4 @@
-"""Host memory of one kind for every side: what a copy of a megabyte takes depends on the pages it goes to."""
+"""Host memory of the same kind for every side: the time of a copy of a megabyte depends on its pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _regions: list[mmap.mmap] = []
 
 
 def large_page() -> int:
-    """The address of two megabytes on a large page where the system gives one, touched once; never freed. As raw.cpp does."""
+    """The address of two megabytes on a huge page if available, touched once and never freed, as in raw.cpp."""
     region = mmap.mmap(-1, 2 * LARGE_PAGE)
     region.madvise(mmap.MADV_HUGEPAGE)
     _regions.append(region)

@@ -1,4 +1,4 @@
-"""The kernels of the overhead benchmarks: k0, k3, ... do nothing with so many arguments (pointer, float, int, double in turn)."""
+"""The empty kernels of the overhead benchmarks: k<n> has n arguments (pointer, float, int, double, repeated)."""
 
 from __future__ import annotations
 

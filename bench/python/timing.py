@@ -1,6 +1,6 @@
-"""How a call is measured: many calls per sample, the loop itself subtracted.
+"""Measures a call: many calls per sample, without the loop overhead.
 
-Nanoseconds per call come out; or instructions per call where callgrind counts them (bench/instructions.py starts it so).
+The result is nanoseconds per call, or instructions per call under callgrind (started by bench/instructions.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def nothing() -> None:
 
 
 def time_call(call: Call, drain: Call = nothing, batch: int = 1000) -> float:
-    """Nanoseconds per call over one batch. `drain` runs outside the clock (a sync, say)."""
+    """Nanoseconds per call over one batch. `drain` (for example a sync) is not timed."""
     loop(call, min(batch, 5))
     drain()
     empty = min(loop(nothing, batch) for _ in range(2))
@@ -47,7 +47,7 @@ def time_call(call: Call, drain: Call = nothing, batch: int = 1000) -> float:
 
 
 class Counter:
-    """Tells callgrind where a measurement begins and ends, through the null driver."""
+    """Marks start and end of a measurement for callgrind, through the null driver."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL(os.environ["CUCORE_CPU_LIBRARY"])
@@ -56,7 +56,7 @@ class Counter:
         self.count("(empty)", nothing)
 
     def count(self, name: str, call: Call, drain: Call = nothing) -> None:
-        loop(call, COUNTED_CALLS)  # caches filled, bytecode specialised
+        loop(call, COUNTED_CALLS)  # warms caches and specializes the bytecode
         drain()
         gc.collect()
         gc.disable()
@@ -67,11 +67,11 @@ class Counter:
 
 
 class Suite:
-    """Benchmarks by name. finish() measures what it is asked for: run.py asks all sides in turn for one short batch at a time,
-    since clocks of machines change from one moment to the next.
+    """Benchmarks by name. finish() measures on request: run.py requests one short batch from each side in turn, because processor
+    clocks vary.
 
-    Asked by a name per line on standard input; answers are JSON, a line each, after a first line with the names. Without a
-    pipe it measures everything once."""
+    A request is a name per line on standard input; a result is a line of JSON. The first line contains all names. Without a pipe
+    everything is measured once."""
 
     def __init__(self) -> None:
         self.only = set(sys.argv[1:])
@@ -91,17 +91,17 @@ class Suite:
             loop(call, min(batch, 50))
             drain()
             self.calls[name] = (call, drain, batch)
-        except Exception as error:  # a package without this feature is a gap in the table, not the end of the run
+        except Exception as error:  # a missing feature of a package leaves an empty cell in the table
             self.skipped[name] = f"{type(error).__name__}: {error}"
 
     def run_late(self, name: str, make: Callable[[], Call]) -> None:
-        """A row that is made when it is first asked for: what it imports (PyTorch, CuPy) changes what the driver's own calls
-        take in this process, so run.py asks for it after all others."""
+        """A row that is created on its first request: its imports (PyTorch, CuPy) change the time of driver calls in this process,
+        so run.py requests it after all others."""
         if not self.only or name in self.only:
             self.late[name] = make
 
     def measured(self, name: str) -> float | None:
-        """One batch; None, with the reason in `skipped`, for a late row that cannot be made here."""
+        """Measures one batch; None, with the reason in `skipped`, for a late row that is not possible here."""
         if name in self.late:
             self.run(name, self.late.pop(name))
         return time_call(*self.calls[name]) if name in self.calls else None

@@ -1,4 +1,4 @@
-"""Kernels that do nothing, for Triton, which reads the source of a function from its file."""
+"""Empty Triton kernels, in a separate file because Triton reads a function's source from its file."""
 
 import triton  # type: ignore[import-not-found]
 

@@ -1,1 +1,1 @@
-"""The libclang side of codegen: everything that reads real headers. Nothing here runs at build time."""
+"""Reads NVIDIA's headers with libclang. Not used at build time."""

@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Unit:
-    """What one parse saw."""
+    """The declarations of one translation unit."""
 
     functions: dict[str, Row] = field(default_factory=dict)
     structs: dict[str, Row] = field(default_factory=dict)
@@ -29,9 +29,9 @@ class Unit:
 
 
 def tidy(spelling: str) -> str:
-    """One spelling per type: 'T *', 'const T *', 'T[4]', 'R (*)(A, B)'."""
+    """Normalizes a type spelling: 'T *', 'const T *', 'T[4]', 'R (*)(A, B)'."""
     spelling = re.sub(r"\s+", " ", spelling)
-    spelling = re.sub(r"\bloff_t\b", "int64_t", spelling)  # a name strict C does not have
+    spelling = re.sub(r"\bloff_t\b", "int64_t", spelling)  # not a type of strict C
     return spelling.replace("_Bool", "bool").strip()
 
 
@@ -81,7 +81,7 @@ class Reader:
                 unit.macros[tokens[0]] = tokens[1:]
 
     def _take_typedef(self, unit: Unit, cursor: Cursor) -> None:
-        """A typedef that names an unnamed struct, union or enum defines it under that name."""
+        """A typedef of an unnamed struct, union or enum defines it under the typedef's name."""
         underlying = cursor.underlying_typedef_type
         declaration = underlying.get_declaration()
         if is_unnamed(declaration) and underlying.kind in (TypeKind.ELABORATED, TypeKind.RECORD, TypeKind.ENUM):
@@ -112,7 +112,7 @@ def is_unnamed(cursor: Cursor) -> bool:
 
 
 def callback_names(cursor: Cursor) -> list[str]:
-    """Parameter names of a function pointer typedef: nothing else tells a reader what a callback gets."""
+    """Parameter names of a function pointer typedef, which document the callback's arguments."""
     if "(*" not in cursor.underlying_typedef_type.spelling:
         return []
     return [c.spelling for c in cursor.get_children() if c.kind == CursorKind.PARM_DECL]
@@ -159,7 +159,7 @@ def explicit_alignment(cursor: Cursor) -> int:
 
 
 def fields_of(cursor: Cursor) -> list[Row]:
-    """Fields in order. A member whose record is defined in place carries it; an anonymous member has the name ''."""
+    """Fields in order. A member whose record is defined in place includes it; an anonymous member has the name ''."""
     rows: list[Row] = []
     base = cursor.type
     for item in cursor.type.get_fields():
@@ -197,14 +197,14 @@ def element_declaration(item: Cursor) -> Cursor:
 
 
 def evaluate_macros(names: list[str], headers: str, arguments: list[str]) -> dict[str, int]:
-    """Integer value of each macro that has one, asked of the compiler; unsigned where the macro is unsigned."""
+    """The value of each integer macro, evaluated by the compiler; unsigned if the macro is."""
     values = evaluate({n: f"(long long)({n})" for n in names}, headers, arguments)
     signed = evaluate({n: f"({n}) < 0" for n, v in values.items() if v < 0}, headers, arguments)
     return {n: v + (1 << 64) if signed.get(n) == 0 else v for n, v in values.items()}
 
 
 def evaluate(expressions: dict[str, str], headers: str, arguments: list[str]) -> dict[str, int]:
-    """Values of integer constant expressions, as enumerators. What does not compile is left out."""
+    """Values of integer constant expressions, evaluated as enumerators. Expressions that do not compile are skipped."""
     if not expressions:
         return {}
     index = cindex.Index.create()

@@ -1,4 +1,4 @@
-"""Which headers hold which library, and how their declarations become the tables of api/."""
+"""The headers of each library, and the conversion of their declarations to the tables of api/."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ NOT_CONSTANTS = re.compile(
 
 @dataclass(frozen=True)
 class Library:
-    """Headers of one library. A group is an interop header of its own (GL, EGL ...), which programs may not have."""
+    """Headers of one library. A group is a separate interop header (GL, EGL ...) that may not be installed."""
 
     headers: tuple[str, ...]
     returns: str = "CUresult"
     version_macro: str = ""
-    types: tuple[str, ...] = ()  # further headers whose declarations count
+    types: tuple[str, ...] = ()  # further headers whose declarations are included
     arguments: tuple[str, ...] = ()
     groups: dict[str, str] = field(default_factory=dict)  # header -> group
-    prefix: str = ""  # what the Python module drops from C names, where it renames at all
+    prefix: str = ""  # prefixes that the Python module removes from C names, if it renames
 
     def source(self) -> str:
         headers = [*self.headers, *(h for h in self.groups if "/" not in h)]
@@ -50,7 +50,7 @@ class Library:
 
 
 def scan_library(name: str, include: Path, *extra: str) -> Facts:
-    """All facts of one library. `extra` goes to the compiler: another target, say."""
+    """All facts of one library. `extra` holds compiler arguments, for example another target."""
     library = replace(LIBRARIES[name], arguments=(*LIBRARIES[name].arguments, *extra))
     unit = library.read(include)
     facts: Facts = {
@@ -79,7 +79,7 @@ def scan_library(name: str, include: Path, *extra: str) -> Facts:
 
 
 def add_roles(name: str, library: Library, facts: Facts) -> None:
-    """Roles from the Python signatures; functions those do not have get roles by their types."""
+    """Adds roles from the Python signatures; functions without a signature get roles from their types."""
     python = surface.read_surface(name)
     symbols = [row.get("symbol", n) for n, row in facts["functions"].items()]
     renamed = surface.python_names(symbols, library.prefix, python) if library.prefix else {}
@@ -108,7 +108,7 @@ def add_groups(library: Library, unit: Unit, facts: Facts) -> None:
 
 
 def add_type_macros(unit: Unit, facts: Facts) -> None:
-    """'#define cudaStreamAttrID cudaLaunchAttributeID' names a type: it becomes a typedef."""
+    """Converts macros that name a type to typedefs: '#define cudaStreamAttrID cudaLaunchAttributeID'."""
     for name, tokens in unit.macros.items():
         if len(tokens) != 1 or name in facts["typedefs"]:
             continue
@@ -133,7 +133,7 @@ def add_runtime_variants(library: Library, include: Path, facts: Facts) -> None:
 
 
 def add_nvml_versions(library: Library, include: Path, unit: Unit, facts: Facts) -> None:
-    """nvmlInit is nvmlInit_v2 and so on; first versions go to the section 'older'."""
+    """Maps names to versioned symbols (nvmlInit to nvmlInit_v2); first versions are moved to the section 'older'."""
     every = library.read(include, "-DNVML_NO_UNVERSIONED_FUNC_DEFS")
     names = {
         symbol: name
@@ -147,8 +147,8 @@ def add_nvml_versions(library: Library, include: Path, unit: Unit, facts: Facts)
     facts["older"] = {n: function_facts(library, row) for n, row in every.functions.items() if n not in unit.functions}
 
 
-# Headers that CUDA's include and that are not CUDA's: just enough of each to parse them, from public facts. The C library's
-# are among them because those of a host are written for its own architecture, and a scan is for any.
+# Minimal replacements, from public facts, of the foreign headers that CUDA's headers include. The C library's headers are
+# replaced too: those of the host are specific to its architecture, and a scan must not depend on it.
 FOREIGN_HEADERS = {
     "GL/gl.h": "#define GL_VERSION 0x1F02\ntypedef unsigned int GLuint; typedef unsigned int GLenum;",
     "EGL/egl.h": "typedef int EGLint;",
@@ -184,7 +184,7 @@ FOREIGN_HEADERS = {
 
 @lru_cache
 def foreign_headers() -> Path:
-    """The folder that has FOREIGN_HEADERS as files."""
+    """A folder with FOREIGN_HEADERS as files."""
     folder = Path(tempfile.mkdtemp(prefix="cucore-scan-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name, text in FOREIGN_HEADERS.items():
@@ -226,7 +226,7 @@ def is_function_alias(tokens: list[str], functions: set[str]) -> bool:
 
 
 def add_driver_versions(library: Library, include: Path, unit: Unit, facts: Facts) -> None:
-    """Names, versions and per-thread variants of the driver's symbols; older symbols go to the section 'older'."""
+    """Adds names, versions and per-thread variants of driver symbols; older symbols are moved to the section 'older'."""
     internal = library.read(include, "-D__CUDA_API_VERSION_INTERNAL", "-D__CUDA_API_VERSION_INTERNAL_ODR")
     symbols = set(unit.functions) | set(internal.functions)
     since = versions.versions_of_symbols(symbols, set(unit.typedefs) | set(internal.typedefs))
@@ -247,7 +247,7 @@ def add_driver_versions(library: Library, include: Path, unit: Unit, facts: Fact
         if current and name != symbol:
             row = {"symbol": symbol, **row}
         if base != name:
-            row["entry"] = base  # what cuGetProcAddress calls it
+            row["entry"] = base  # name for cuGetProcAddress
         if current:
             functions[name] = row
         else:

@@ -1,7 +1,7 @@
-"""Python names of C types: numbered names of in-place records, and the classes of modules that rename.
+"""Python names of C types: numbered names of records defined in place, and the classes of modules that rename.
 
-cuda.bindings.driver calls the records written inside others anon_struct0, anon_union2 and so on, in the order of the
-header. NVML and its like drop prefixes and change case. Both are found by comparing with the known Python classes.
+cuda.bindings.driver names records that are defined inside others anon_struct0, anon_union2 and so on, in header order.
+Modules such as NVML remove prefixes and change case. Both are matched with the known Python classes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ HIDDEN = re.compile(r"reserved\w*|pad\w*|_\w+", re.IGNORECASE)
 
 
 def in_place_records(structs: dict[str, Row]) -> Iterator[tuple[str, str, set[str]]]:
-    """(path, kind, field names) of records written inside others, in header order."""
+    """(path, kind, field names) of records defined inside others, in header order."""
 
     def walk(path: str, row: Row) -> Iterator[tuple[str, str, set[str]]]:
         for item in row["fields"]:
             if "record" in item and "tag" not in item["record"]:
                 here = f"{path}.{item['name']}" if item["name"] else path
-                yield from walk(here, item["record"])  # what is inside comes first, as a parser closes it first
+                yield from walk(
+                    here, item["record"]
+                )  # inner records precede outer ones, in the order in which a parser completes them
                 if item["name"]:
                     yield here, item["record"]["kind"], set(field_names(item["record"]))
 
@@ -87,7 +89,7 @@ def python_enums(facts: Facts, surface: Facts, prefix: str) -> dict[str, list[li
 
 
 def common_stem(class_name: str, candidates: dict[str, list[str]]) -> str:
-    """What the C names of one Python enum have in common: the beginning that serves most members."""
+    """The common prefix of most C names of one Python enum."""
     votes: dict[str, int] = {}
     for member, names in candidates.items():
         for stem in {plain(n).removesuffix(plain(member)) for n in names}:
@@ -96,7 +98,7 @@ def common_stem(class_name: str, candidates: dict[str, list[str]]) -> str:
 
 
 def python_structs(facts: Facts, surface: Facts, prefix: str) -> dict[str, Row]:
-    """Python class -> its C type, and the fields whose Python name is not the C one."""
+    """Python class -> its C type, and the fields whose Python and C names differ."""
     names: dict[str, str] = {}
     for name in [*facts["structs"], *facts["typedefs"]]:
         key = plain(name)
@@ -123,7 +125,7 @@ def python_structs(facts: Facts, surface: Facts, prefix: str) -> dict[str, Row]:
 
 
 def all_records(structs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
-    """Every record with its path, those written in place included."""
+    """Every record with its path, including those defined in place."""
 
     def walk(path: str, row: Row) -> Iterator[tuple[str, Row]]:
         yield path, row
@@ -136,7 +138,7 @@ def all_records(structs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
 
 
 def by_fields(facts: Facts, class_name: str, shown: set[str]) -> tuple[str, Row] | tuple[None, None]:
-    """The record whose fields are exactly these; among several, the one whose path resembles the class name."""
+    """The record with exactly these fields; if there are several, the one whose path resembles the class name."""
     hits = [
         (path, row)
         for path, row in all_records(facts["structs"])
@@ -150,7 +152,7 @@ def by_fields(facts: Facts, class_name: str, shown: set[str]) -> tuple[str, Row]
 
 
 def common_part(a: str, b: str) -> str:
-    """The longest piece of `a` that is in `b`."""
+    """The longest substring of `a` that is in `b`."""
     pieces = (a[i:j] for i in range(len(a)) for j in range(i + 1, len(a) + 1))
     return max((p for p in pieces if p in b), key=len, default="")
 

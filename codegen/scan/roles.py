@@ -1,7 +1,7 @@
-"""Roles of parameters: what a caller hands over and gets back. The words are explained in codegen/README.md.
+"""Assigns roles to parameters. codegen/README.md lists the roles.
 
-The Python signatures decide where there is one; C types and names decide the rest. What neither can say is written by
-hand in api/overlay/<library>.json, under "roles".
+Roles come from the Python signature of a function, or from C types and names if it has none. Other roles are specified in
+api/overlay/<library>.json under "roles".
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Assigner:
     """Assigns roles for one library."""
 
     def __init__(self, facts: dict[str, Any], *, addresses: bool) -> None:
-        self.addresses = addresses  # the Python module takes plain addresses where C takes pointers to data
+        self.addresses = addresses  # the Python module takes plain addresses for C pointers to data
         self.callbacks = {n for n, row in facts["typedefs"].items() if "(*" in row["type"] or row.get("params")}
         self.structs = set(facts["structs"])
         for name, row in facts["typedefs"].items():
             target = row["type"].replace("struct ", "").replace("union ", "")
             if target in self.structs:
                 self.structs.add(name)
-        for name, row in facts["typedefs"].items():  # a second round for typedefs of typedefs
+        for name, row in facts["typedefs"].items():  # a second pass for typedefs of typedefs
             if row["type"] in self.structs:
                 self.structs.add(name)
         for name, row in facts["typedefs"].items():
@@ -45,7 +45,7 @@ class Assigner:
                 self.structs.add(name)
 
     def assign(self, row: dict[str, Any], signature: str | None) -> bool:
-        """Appends a role to each parameter. False when the signature does not go with the C parameters."""
+        """Appends a role to each parameter. Returns False if the signature does not match the C parameters."""
         params = row["params"]
         for param in params:
             del param[2:]
@@ -93,10 +93,10 @@ class Assigner:
         return ["address"] if self.addresses else ["inout"]
 
     def returned(self, param: list[str], params: list[list[str]], given: dict[str, Argument], sized: str) -> list[str]:
-        """A pointer the Python function does not take. `sized`: the count all arrays of this function share, if any."""
+        """The role of a pointer that the Python function does not take. `sized`: the common count of the function's arrays."""
         name, type_ = param[0], param[1]
         if not is_pointer(type_):
-            return ["implied"]  # the Python function fills it in: a length, say
+            return ["implied"]  # computed by the Python function, for example a length
         if type_ == "char *":
             return ["out_string", self.count_of(param, params)]
         if type_ == "const char **":
@@ -139,7 +139,7 @@ class Assigner:
         return re.sub(r"\b(const|struct|union|enum) ", "", type_).strip()
 
     def count_of(self, param: list[str], params: list[list[str]]) -> str:
-        """The parameter that counts the elements of this one: the nearest count that follows, or the one before."""
+        """The parameter with the number of elements: the nearest count after this parameter, or the one before it."""
         index = params.index(param)
         counts = [(i, p) for i, p in enumerate(params) if COUNT_NAME.match(p[0]) and self.is_count_type(p[1])]
         after = [p[0] for i, p in counts if i > index]

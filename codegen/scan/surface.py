@@ -1,7 +1,7 @@
-"""What the Python signatures of cuda.bindings tell about the C functions: which pointers a caller passes.
+"""Reads the Python signatures of cuda.bindings to find out which pointers a caller passes.
 
 A parameter that the Python function takes is an input; a pointer that it does not take is an output. The annotation
-tells an array ('tuple[T] | list[T]') from a single struct ('Optional[T]').
+distinguishes an array ('tuple[T] | list[T]') from a single struct ('Optional[T]').
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read_surface(library: str) -> Facts:
 
 
 def plain(name: str) -> str:
-    """A name without the marks of a style: memoryClockMHz and memory_clock_m_hz are one."""
+    """Normalizes a name so that memoryClockMHz and memory_clock_m_hz compare equal."""
     return name.replace("_", "").lower()
 
 
@@ -55,7 +55,7 @@ def parse_signature(text: str) -> list[Argument]:
 
 
 def match_arguments(params: list[str], arguments: list[Argument]) -> dict[str, Argument] | None:
-    """C parameter -> Python argument, or None when the two lists do not go together."""
+    """C parameter -> Python argument, or None if the two lists do not match."""
     waiting = list(arguments)
     found: dict[str, Argument] = {}
     for name in params:

@@ -1,7 +1,7 @@
-"""Which symbol of the driver belongs to which function and CUDA version.
+"""Maps driver symbols to functions and CUDA versions.
 
-cuda.h maps a function's name to a versioned symbol with macros (cuMemAlloc is cuMemAlloc_v2). cudaTypedefs.h names the
-version each one appeared in (PFN_cuMemAlloc_v3020), which is the number cuGetProcAddress wants.
+cuda.h maps a function's name to a versioned symbol with macros (cuMemAlloc to cuMemAlloc_v2). cudaTypedefs.h contains the
+first version of each symbol (PFN_cuMemAlloc_v3020), which cuGetProcAddress takes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def split_symbol(symbol: str) -> tuple[str, int, str]:
 
 
 def name_of_symbol(macros: dict[str, list[str]], symbols: set[str]) -> dict[str, str]:
-    """Symbol -> the name programs use, from the object-like macros of the header."""
+    """Symbol -> name in programs, from the object-like macros of the header."""
     names: dict[str, str] = {}
     for name, tokens in macros.items():
         words = [t for t in tokens if t not in "()" and not t.startswith("__CUDA_API_PT")]
@@ -47,7 +47,7 @@ def typedef_versions(typedefs: set[str]) -> dict[tuple[str, str], list[int]]:
 
 
 def versions_of_symbols(symbols: set[str], typedefs: set[str]) -> dict[str, int]:
-    """Symbol -> CUDA version. The n-th version of a function is its n-th symbol, counted from the newest."""
+    """Symbol -> CUDA version. Matches the versions of a function with its symbols, starting from the newest."""
     families: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for symbol in symbols:
         base, number, flavour = split_symbol(symbol)

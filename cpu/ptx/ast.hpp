@@ -1,6 +1,6 @@
 // cpu/ptx/ast.hpp: the syntax tree of a PTX module. Names are resolved: operands hold indices, not
-// text. All string_views point into Module::text or Module::names, so a Module is moved as a whole
-// (by pointer) or not at all.
+// text. All string_views point into Module::text or Module::names, so a Module must not be copied
+// or moved; pass a pointer.
 #pragma once
 
 #include <array>
@@ -21,12 +21,12 @@ namespace cucpu::ptx {
 
 enum class Linkage : std::uint8_t { internal, visible, external, weak, common };
 
-/// An address in an initial value: `width` bytes at `offset` hold (symbol + addend) >> shift.
+/// A relocation of an initializer: `width` bytes at `offset` hold (symbol + addend) >> shift.
 struct Relocation {
   std::uint64_t offset;
   std::uint8_t width;
-  std::uint8_t shift;  ///< mask(): which byte of the address
-  bool function;       ///< symbol indexes Module::functions, else Module::variables
+  std::uint8_t shift;  ///< bit offset of the byte that mask() selects
+  bool function;       ///< true: symbol indexes Module::functions; false: Module::variables
   bool generic;        ///< written as generic(symbol)
   std::uint32_t symbol;
   std::int64_t addend;
@@ -42,21 +42,21 @@ struct Variable {
   bool array = false;
   bool unsized = false;  ///< `x[]`: extern shared memory, or an extern array
   bool managed = false, unified = false;
-  bool scoped = false;  ///< of Module::variables: declared inside a function, where it is printed
+  bool scoped = false;  ///< in Module::variables: declared inside a function, and printed there
   std::uint32_t align = 1;
   std::uint64_t size = 0;  ///< in bytes
-  std::uint32_t reg = 0;   ///< a .reg parameter: its register
+  std::uint32_t reg = 0;   ///< register of a .reg parameter
   bool pointer = false;    ///< .ptr on a kernel parameter
   Space pointer_space = Space::generic;
   std::uint32_t pointer_align = 0;
   std::vector<std::uint64_t> dims;  ///< as written, for the printer
-  std::vector<std::uint8_t> data;   ///< initial value; empty: zeros
+  std::vector<std::uint8_t> data;   ///< initializer; empty: zeros
   std::vector<Relocation> relocations;
 };
 
 struct Register {
-  std::string_view name;  ///< declared name, without the number of a `%r<10>` family
-  std::int32_t number;    ///< number in the family, -1 for a plain name
+  std::string_view name;  ///< declared name, without the number of a `%r<10>` range
+  std::int32_t number;    ///< number in the range, -1 for a single register
   std::int8_t component;  ///< 0..3 of a vector register, -1 for scalars
   Type type;
 };
@@ -64,7 +64,7 @@ struct Register {
 struct Operand {
   enum class Kind : std::uint8_t {
     sink,     ///< _
-    reg,      ///< index: Function::registers; value: a number to add
+    reg,      ///< index: Function::registers; value: addend
     special,  ///< index: all_specials()
     integer,  ///< value
     f32,
@@ -114,7 +114,7 @@ struct Instruction {
   }
 };
 
-/// .loc: which line of which .file the next instructions come from.
+/// .loc: source file and line of the following instructions.
 struct SourceLine {
   std::uint32_t file, line, column;
 };
@@ -143,7 +143,7 @@ struct ScopeEnd {};
 struct Pragma {
   std::string_view text;
 };
-/// Where a scope declares something; printing needs it, translation does not.
+/// A declaration in a function body. The printer uses its position; translation ignores it.
 struct Declaration {
   enum class Kind : std::uint8_t {
     reg,              ///< index: Function::register_decls
@@ -160,7 +160,7 @@ struct RegisterDecl {
   Type type;
   std::uint8_t vector;
   std::string_view name;
-  std::int64_t count;  ///< of `%r<count>`, -1 for a plain name
+  std::int64_t count;  ///< of `%r<count>`, -1 for a single register
 };
 
 struct Function {
@@ -170,7 +170,7 @@ struct Function {
   bool entry = false;
   bool defined = false;
   bool noreturn = false;
-  std::string_view alias;              ///< .alias: the function this one stands for
+  std::string_view alias;              ///< .alias: name of the aliased function
   std::vector<std::uint32_t> returns;  ///< indices into variables
   std::vector<std::uint32_t> params;
   std::vector<Variable> variables;  ///< parameters first, then the variables of all scopes
@@ -195,9 +195,9 @@ struct Symbol {
 };
 
 struct Module {
-  std::string name;  ///< in diagnostics
+  std::string name;  ///< file name in diagnostics
   std::string text;
-  std::deque<std::string> names;  ///< of numbered variables, which the text has not
+  std::deque<std::string> names;  ///< names of numbered variables, which are not in `text`
   std::uint32_t version = 0;      ///< 94 for .version 9.4
   std::uint32_t target = 0;       ///< 90 for .target sm_90a
   char target_suffix = 0;         ///< 'a', 'f' or 0

@@ -1,4 +1,4 @@
-// cpu/ptx/diagnostics.hpp: what is wrong with a PTX text, collected as file:line:column messages.
+// cpu/ptx/diagnostics.hpp: errors of a PTX text, collected as file:line:column messages.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace cucpu::ptx {
 
-/// A place in the text; lines and columns count from 1. Line 0: no place.
+/// A position in the text; lines and columns start at 1. Line 0: unknown position.
 struct Location {
   std::uint32_t line = 0, column = 0;
 };
 
-/// The parts, one after the other.
+/// Concatenates the parts.
 template <typename... Parts>
 [[nodiscard]] std::string cat(const Parts&... parts) {
   std::string out;
@@ -26,8 +26,8 @@ struct Diagnostic {
   std::string text;
 };
 
-/// Collects errors; parsing goes on after one. Keeps the first `limit` of them: the rest are
-/// usually echoes.
+/// Collects errors so that parsing continues after the first one. Keeps the first `limit` errors:
+/// later ones are usually consequences.
 class Diagnostics {
  public:
   explicit Diagnostics(std::string file = "ptx", std::size_t limit = 50)

@@ -1,4 +1,4 @@
-// cpu/ptx/lexer.cpp: one pass over the text, no allocation.
+// cpu/ptx/lexer.cpp: splits the text into tokens in one pass, without allocation.
 #include "cpu/ptx/lexer.hpp"
 
 #include <bit>

@@ -1,5 +1,5 @@
-// cpu/ptx/lexer.hpp: PTX text to tokens. Accepts any bytes; what is no token becomes an `invalid`
-// one.
+// cpu/ptx/lexer.hpp: PTX text to tokens. Accepts any bytes; an invalid character becomes an
+// `invalid` token.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Token {
 
 class Lexer {
  public:
-  /// A NUL byte ends the text: NVRTC's output carries one.
+  /// A NUL byte ends the text: NVRTC's output contains one.
   explicit Lexer(std::string_view text);
 
   Token next();

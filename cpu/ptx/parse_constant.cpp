@@ -1,5 +1,5 @@
-// cpu/ptx/parse_constant.cpp: constant expressions, with C's operators and precedence; depth is
-// bounded.
+// cpu/ptx/parse_constant.cpp: constant expressions with C's operators and precedence; the nesting
+// depth is limited.
 #include <bit>
 #include <limits>
 
@@ -97,7 +97,7 @@ std::optional<Constant> apply(std::string_view op, const Constant& a, const Cons
 
 }  // namespace
 
-// a ? b : c. Both are evaluated, as ptxas does it; the result has the type of the one chosen.
+// a ? b : c. Evaluates both operands, as ptxas does; the result has the type of the selected one.
 std::optional<Constant> Parser::parse_conditional(int depth) {
   std::optional<Constant> condition = parse_binary(0, depth);
   if (!condition || !token_.is("?")) return condition;
@@ -117,9 +117,8 @@ std::optional<Constant> Parser::parse_conditional(int depth) {
 
 std::optional<Constant> Parser::parse_binary(int level, int depth) {
   std::optional<Constant> left = parse_unary(depth + 1);
-  // `d|p` and `%r<n>` never come here, but a '|' or '>' after a constant could belong to others:
-  // only the expression's own parentheses make those two operators unambiguous, which is how
-  // compilers write them.
+  // '|' and '>' are ambiguous outside parentheses, because they also appear in `d|p` and `%r<n>`.
+  // Neither form begins with a constant, and compilers write such expressions in parentheses.
   while (left) {
     const int found_level = level_of(token_);
     if (found_level < level || found_level < 0) return left;

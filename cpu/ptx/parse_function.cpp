@@ -107,7 +107,7 @@ void Parser::parse_function(Linkage linkage, bool entry) {
   f.linkage = linkage;
   f.entry = entry;
   function_ = &f;
-  struct Reset {  // f goes with this call, whichever way it ends
+  struct Reset {  // function_ must not outlive f
     Function*& function;
     ~Reset() { function = nullptr; }
   } const reset{function_};
@@ -129,7 +129,7 @@ void Parser::parse_function(Linkage linkage, bool entry) {
   parse_directives(f);
   if (token_.is("{")) {
     f.defined = true;
-    // Known before its body is read: functions call themselves.
+    // Declared before the body is parsed, because functions may be recursive.
     const auto known = module_.symbols.find(f.name);
     std::uint32_t index = 0;
     if (known == module_.symbols.end()) {
@@ -194,7 +194,7 @@ void Parser::parse_body() {
   finish_labels();
 }
 
-// Labels met but not defined in this scope may be those of the scope around it.
+// A label that is used but not defined in this scope may be defined in the enclosing scope.
 void Parser::close_scope() {
   Scope inner = std::move(scopes_.back());
   scopes_.pop_back();
@@ -360,7 +360,7 @@ void Parser::parse_statement() {
   skip_statement();
 }
 
-/// Can a function declare this?
+/// True if a function may declare the variable; reports an error otherwise.
 bool Parser::check_variable(const Variable& v) {
   const std::string who = "'" + std::string{v.name} + "'";
   if (v.space == Space::reg) {
@@ -376,9 +376,8 @@ bool Parser::check_variable(const Variable& v) {
   return false;
 }
 
-// What lives as long as the module becomes one of its variables, known by this scope alone: .global
-// and .const variables, and .shared ones of device functions, which have one place in all kernels
-// that call them.
+// Variables with static lifetime become module variables that only this scope can name: .global and
+// .const variables, and .shared variables of device functions, which all calling kernels share.
 void Parser::parse_local_variables() {
   Head head;
   if (!parse_head(head)) {
@@ -413,7 +412,7 @@ std::uint32_t Parser::add_register(std::string_view text, std::int32_t number,
   return static_cast<std::uint32_t>(function_->registers.size() - 1);
 }
 
-/// The register of a declaration, or the components of a vector one behind the other.
+/// Adds the register of a declaration, or the consecutive components of a vector register.
 std::uint32_t Parser::add_registers(const RegisterDecl& decl, std::int32_t number) {
   if (decl.vector == 1) return add_register(decl.name, number, -1, decl.type);
   const std::uint32_t first = add_register(decl.name, number, 0, decl.type);
@@ -445,7 +444,7 @@ void Parser::parse_registers() {
       decl.count = static_cast<std::int64_t>(token_.value);
       advance();
       if (!expect(">", "after the number of registers")) return skip_statement();
-      fresh = scopes_.back().families.try_emplace(text, Family{decl, {}}).second;
+      fresh = scopes_.back().ranges.try_emplace(text, RegisterRange{decl, {}}).second;
     } else {
       const auto kind = head.vector > 1 ? ScopeEntry::Kind::vector_reg : ScopeEntry::Kind::reg;
       const ScopeEntry entry{kind, add_registers(decl, -1)};

@@ -9,7 +9,7 @@
 namespace cucpu::ptx {
 namespace {
 
-/// The words of an operand pattern, one by one.
+/// Splits an operand pattern at spaces.
 struct Patterns {
   std::string_view rest;
   std::string_view next() {
@@ -20,13 +20,14 @@ struct Patterns {
   }
 };
 
-std::string words_of(std::span<const Mod> words) {
+std::string join_mods(std::span<const Mod> words) {
   std::string out;
   for (Mod m : words) out += (out.empty() ? "." : " .") + std::string{text_of(m)};
   return out;
 }
 
-/// What a row has in the place of a word that it does not take: in that of a type, its next type.
+/// Collects the modifiers that a row accepts in place of a rejected one: for a type, those of its
+/// next type slot.
 void add_expected(std::vector<Mod>& expected, const Row& row, std::span<const std::int8_t> used,
                   std::string_view word) {
   const auto mod = find_mod(word);
@@ -35,16 +36,16 @@ void add_expected(std::vector<Mod>& expected, const Row& row, std::span<const st
   for (std::size_t s = 0; s < row.slots.size(); ++s) {
     const Slot& slot = row.slots[s];
     if (used[s] >= 0 || slot.optional) continue;
-    if (slot.type != type) return;  // modifiers are missing before it
+    if (slot.type != type) return;  // required modifiers before this slot are missing
     if (type && std::ranges::any_of(used.subspan(s), [](std::int8_t u) { return u >= 0; })) return;
-    for (const Mod m : slot.words)
+    for (const Mod m : slot.mods)
       if (std::ranges::find(expected, m) == expected.end()) expected.push_back(m);
     return;
   }
 }
 
-/// `[a].unified` says that the address is in a variable with that attribute.
-bool unified_fits(const Instruction& i) {
+/// `[a].unified` requires an address in a variable with that attribute.
+bool accepts_unified(const Instruction& i) {
   for (const Mod m : {Mod::shared, Mod::shared_cta, Mod::shared_cluster, Mod::local, Mod::const_,
                       Mod::param, Mod::param_entry, Mod::param_func})
     if (i.has(m)) return false;
@@ -81,9 +82,9 @@ void Parser::parse_instruction(std::optional<Guard> guard) {
   if (check_operands(inst)) function_->body.emplace_back(std::move(inst));
 }
 
-// Each word goes to the first free slot that takes it: compilers and inline assembly do not agree
-// on one order (vote.sync.ballot, vote.ballot.sync), and no instruction gives two meanings to one
-// set of words.
+// Assigns each modifier to the first free slot that accepts it. The order is not fixed: compilers
+// and inline assembly write both vote.sync.ballot and vote.ballot.sync, and no set of modifiers has
+// two meanings.
 bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Token>& words) {
   const auto rows = find_rows(op);
   if (rows.empty()) {
@@ -94,13 +95,13 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
       !words.empty()) {
     error_at(inst.where, "'" + std::string{op} + "' needs .target sm_" +
                              std::to_string(rows[0].target) +
-                             " or later, which this device is not");
+                             " or later, which this device does not support");
     return false;
   }
   std::size_t best = 0;
   std::string why;
   Location why_at = inst.where;
-  std::vector<Mod> expected;  // where the word that is wrong stands, by the rows that came so far
+  std::vector<Mod> expected;  // modifiers that the rows accept in place of the rejected one
   for (const Row& row : rows) {
     std::array<std::int8_t, 32> used;
     used.fill(-1);
@@ -112,8 +113,8 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
       for (; s < row.slots.size(); ++s) {
         if (used[s] >= 0) continue;
         bool takes = false;
-        for (Mod m : row.slots[s].words) takes = takes || m == *mod;
-        // Types are the exception: set.lt.u16.f16 is not set.lt.f16.u16.
+        for (Mod m : row.slots[s].mods) takes = takes || m == *mod;
+        // The order of types matters: set.lt.u16.f16 differs from set.lt.f16.u16.
         for (std::size_t t = s + 1; row.slots[s].type && t < row.slots.size(); ++t) {
           if (row.slots[t].type && used[t] >= 0) takes = false;
         }
@@ -123,7 +124,7 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
       used[s] = static_cast<std::int8_t>(w);
     }
     std::string reason;
-    bool newer = false;  // all is well but for the version or the target
+    bool newer = false;  // only the version or the target is too old
     Location at = inst.where;
     if (w < words.size()) {
       reason = "'" + std::string{op} + "' does not take '." + std::string{words[w].text} + "' here";
@@ -132,7 +133,7 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
       for (std::size_t s = 0; s < row.slots.size() && reason.empty(); ++s) {
         if (used[s] < 0 && !row.slots[s].optional) {
           reason = "'" + std::string{op} + "' needs " +
-                   (row.slots[s].words.size() > 1 ? "one of " : "") + words_of(row.slots[s].words);
+                   (row.slots[s].mods.size() > 1 ? "one of " : "") + join_mods(row.slots[s].mods);
         }
       }
       newer = reason.empty();
@@ -172,9 +173,9 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
     if (w == best && w < words.size() && row.target <= module_.target)
       add_expected(expected, row, used, words[w].text);
   }
-  constexpr std::size_t kShown = 12;  // more would be the whole manual
+  constexpr std::size_t kShown = 12;  // keeps the message short
   if (!expected.empty() && expected.size() <= kShown)
-    why += ", expected" + std::string{expected.size() > 1 ? " one of " : " "} + words_of(expected);
+    why += ", expected" + std::string{expected.size() > 1 ? " one of " : " "} + join_mods(expected);
   error_at(why_at, why);
   return false;
 }
@@ -199,7 +200,7 @@ bool Parser::parse_operands(Instruction& inst) {
     }
     inst.operands.push_back(std::move(*operand));
     if (inst.operands.back().kind == Operand::Kind::address && inst.row->op == "ld" &&
-        accept_dot("unified") && !unified_fits(inst)) {
+        accept_dot("unified") && !accepts_unified(inst)) {
       error("'.unified' is for global memory");
       return false;
     }
@@ -217,7 +218,7 @@ std::optional<Operand> Parser::parse_operand(bool label, int depth) {
   if (!first || !token_.is("|")) return first;
   advance();
   auto second = parse_simple(false, depth);
-  if (!second || is_sum(*first) || is_sum(*second)) return std::nullopt;
+  if (!second || reject_sum(*first) || reject_sum(*second)) return std::nullopt;
   Operand pair;
   pair.kind = Operand::Kind::pair;
   pair.where = first->where;
@@ -237,7 +238,7 @@ std::optional<Operand> Parser::parse_simple(bool label, int depth) {
   if (token_.is("!") && ahead_.kind == Token::Kind::identifier) {
     advance();
     auto inner = parse_name(false);
-    if (!inner || is_sum(*inner)) return std::nullopt;
+    if (!inner || reject_sum(*inner)) return std::nullopt;
     if (type_of_operand(*inner) != Type::pred) {
       error_at(inner->where, "'!' is for predicates");
       return std::nullopt;
@@ -248,7 +249,7 @@ std::optional<Operand> Parser::parse_simple(bool label, int depth) {
   if (token_.is("-") && ahead_.kind == Token::Kind::identifier && ahead_.text != "WARP_SZ") {
     advance();
     auto inner = parse_name(false);
-    if (!inner || is_sum(*inner)) return std::nullopt;
+    if (!inner || reject_sum(*inner)) return std::nullopt;
     if (!takes_minus_ || depth != 0 || inner->kind != Operand::Kind::reg) {
       error_at(o.where, "'-' in front of a register is for operands of 'vmad'");
       return std::nullopt;
@@ -275,7 +276,7 @@ std::optional<Operand> Parser::parse_group(std::string_view close, Operand::Kind
   if (accept(close)) return o;
   do {
     auto part = parse_operand(false, depth + 1);
-    if (!part || is_sum(*part)) return std::nullopt;
+    if (!part || reject_sum(*part)) return std::nullopt;
     if (part->kind == Operand::Kind::vector && kind == Operand::Kind::vector &&
         part->parts.size() > 1) {
       for (Operand& p : part->parts) o.parts.push_back(std::move(p));  // a vector register
@@ -287,7 +288,7 @@ std::optional<Operand> Parser::parse_group(std::string_view close, Operand::Kind
   return o;
 }
 
-// name + expression, or name - product: all behind a '+' is one constant expression.
+// name + expression, or name - product: everything after '+' is one constant expression.
 bool Parser::offset_after(Operand& operand) {
   while (token_.is("+") || token_.is("-")) {
     const bool minus = token_.is("-");
@@ -309,8 +310,8 @@ Type Parser::type_of_operand(const Operand& o) const {
   return o.kind == Operand::Kind::special ? all_specials()[o.index].type : Type::none;
 }
 
-/// Says so where `register + number` is not one operand of an instruction.
-bool Parser::is_sum(const Operand& o) {
+/// True for `register + number`, which is reported as an error.
+bool Parser::reject_sum(const Operand& o) {
   if (o.kind != Operand::Kind::reg || o.value == 0) return false;
   error_at(o.where, "the sum of a register and a number cannot be used here");
   return true;
@@ -324,7 +325,7 @@ std::optional<Operand> Parser::parse_address(int depth) {
   auto base = parse_operand(false, depth + 1);
   if (!base) return std::nullopt;
   if (base->kind == Operand::Kind::local || base->kind == Operand::Kind::global) {
-    o.value = base->value;  // parse_name took the offset
+    o.value = base->value;  // parse_name has parsed the offset
     base->value = 0;
   } else if (base->kind == Operand::Kind::reg) {
     o.value = std::exchange(base->value, 0);
@@ -333,14 +334,14 @@ std::optional<Operand> Parser::parse_address(int depth) {
   o.parts.push_back(std::move(*base));
   while (accept(",")) {
     auto part = parse_operand(false, depth + 1);
-    if (!part || is_sum(*part)) return std::nullopt;
+    if (!part || reject_sum(*part)) return std::nullopt;
     o.parts.push_back(std::move(*part));
   }
   if (!expect("]", "after an address")) return std::nullopt;
   return o;
 }
 
-/// The components of a vector register: they lie one behind the other.
+/// The components of a vector register, which have consecutive indices.
 Operand Parser::vector_of(std::uint32_t first) const {
   Operand o;
   o.kind = Operand::Kind::vector;
@@ -368,20 +369,20 @@ std::optional<Operand> Parser::find_register(std::string_view text) {
       if (at->second.kind == ScopeEntry::Kind::vector_reg) return vector_of(at->second.index);
       return std::nullopt;
     }
-    if (scope.families.empty()) continue;
+    if (scope.ranges.empty()) continue;
     for (std::size_t split = text.size();
          split-- > 1 && text[split] >= '0' && text[split] <= '9';) {
       if (text[split] == '0' && split + 1 != text.size()) continue;  // no leading zeros
-      const auto family = scope.families.find(text.substr(0, split));
-      if (family == scope.families.end()) continue;
+      const auto range = scope.ranges.find(text.substr(0, split));
+      if (range == scope.ranges.end()) continue;
       std::uint32_t number = 0;
       const auto r = std::from_chars(text.data() + split, text.data() + text.size(), number);
-      if (r.ec != std::errc{} || number >= static_cast<std::uint64_t>(family->second.decl.count))
+      if (r.ec != std::errc{} || number >= static_cast<std::uint64_t>(range->second.decl.count))
         continue;
-      const auto [member, fresh] = family->second.members.try_emplace(number, 0);
+      const auto [member, fresh] = range->second.members.try_emplace(number, 0);
       if (fresh)
-        member->second = add_registers(family->second.decl, static_cast<std::int32_t>(number));
-      if (family->second.decl.vector > 1) return vector_of(member->second);
+        member->second = add_registers(range->second.decl, static_cast<std::int32_t>(number));
+      if (range->second.decl.vector > 1) return vector_of(member->second);
       o.index = member->second;
       return o;
     }
@@ -389,7 +390,7 @@ std::optional<Operand> Parser::find_register(std::string_view text) {
   return std::nullopt;
 }
 
-// array[2] is the address of that element, of the scalar type, whatever the array's dimensions.
+// array[2] is the address of scalar element 2, independent of the array's dimensions.
 std::optional<Operand> Parser::parse_variable_operand(Operand o, const Variable& v) {
   if (token_.is("[")) {
     if (!v.array) {
@@ -504,8 +505,8 @@ std::optional<Operand> Parser::parse_name(bool label) {
   return std::nullopt;
 }
 
-// call{.uni} [(returns),] callee [, (arguments)] [, prototype or targets]; becomes four operands,
-// lists first.
+// call{.uni} [(returns),] callee [, (arguments)] [, prototype or targets]; yields four operands
+// with the lists first.
 void Parser::parse_call(Instruction& inst) {
   Operand returns, arguments;
   returns.kind = arguments.kind = Operand::Kind::list;
@@ -575,7 +576,7 @@ bool Parser::check_operands(const Instruction& inst) {
     } else if (pattern == "i") {
       if (!o.is_constant()) return fail(o.where, "a constant");
     } else if (pattern == "d|p") {
-      if (is_sum(o)) return false;
+      if (reject_sum(o)) return false;
       if (o.kind != Kind::pair && o.kind != Kind::reg && o.kind != Kind::sink) {
         return fail(o.where, "a register, or two as d|p");
       }
@@ -583,12 +584,12 @@ bool Parser::check_operands(const Instruction& inst) {
       const Operand& v = o.kind == Kind::pair ? o.parts[0] : o;
       if (v.kind != Kind::vector) return fail(o.where, "a vector of registers");
     } else if (pattern.starts_with('d')) {
-      if (is_sum(o)) return false;
+      if (reject_sum(o)) return false;
       if (o.kind != Kind::reg && o.kind != Kind::vector && o.kind != Kind::sink) {
         return fail(o.where, "a register");
       }
     } else if (pattern.starts_with('p')) {
-      if (is_sum(o)) return false;
+      if (reject_sum(o)) return false;
       const bool pred = o.kind == Kind::sink ||
                         (o.kind == Kind::reg && function_->registers[o.index].type == Type::pred);
       if (!pred) return fail(o.where, "a predicate register");

@@ -1,14 +1,13 @@
-// cpu/ptx/parse_module.cpp: module-level directives, and the parser's way with tokens.
+// cpu/ptx/parse_module.cpp: module-level directives, and token handling of the parser.
 #include "cpu/ptx/parser.hpp"
 #include "cpu/ptx/parser_impl.hpp"
 
 namespace cucpu::ptx {
 namespace {
 
-constexpr std::uint32_t kDeviceTarget =
-    90;  ///< what the CPU device is, as cuDeviceGetAttribute tells
+constexpr std::uint32_t kDeviceTarget = 90;  ///< compute capability of the CPU device, times ten
 
-/// The .version (times ten) that brought a target; 0: all we read know it.
+/// The .version (times ten) that introduced a target; 0: every supported version has it.
 std::uint32_t version_of_target(std::uint32_t target, char suffix) {
   constexpr struct {
     std::uint32_t target, version;
@@ -254,7 +253,7 @@ void Parser::parse_file() {
   (void)accept(";");
 }
 
-// DWARF is data for debuggers; it is checked to be well formed and not kept.
+// Checks the syntax of DWARF sections and discards them: only debuggers use the data.
 void Parser::parse_section() {
   advance();
   if (token_.kind != Token::Kind::dotted) {
@@ -293,7 +292,7 @@ void Parser::parse_alias() {
   module_.functions[a->second.index].alias = target;
 }
 
-/// What a name means in an initial value: variables of the scopes around it come first.
+/// The symbol of a name in an initializer: variables of enclosing scopes hide module variables.
 std::optional<Symbol> Parser::find_symbol(std::string_view name) const {
   for (std::size_t s = function_ == nullptr ? 0 : scopes_.size(); s-- > 0;) {
     const auto at = scopes_[s].names.find(name);

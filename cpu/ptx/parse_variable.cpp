@@ -1,4 +1,4 @@
-// cpu/ptx/parse_variable.cpp: declarations of variables and parameters, and initial values.
+// cpu/ptx/parse_variable.cpp: declarations of variables and parameters, and initializers.
 #include <bit>
 #include <cstring>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kMaxSize = std::uint64_t{1} << 40;
 
-std::optional<Space> space_named(std::string_view word) {
+std::optional<Space> find_space(std::string_view word) {
   if (word == "global") return Space::global;
   if (word == "shared" || word == "shared::cta") return Space::shared;
   if (word == "local") return Space::local;
@@ -59,7 +59,7 @@ std::uint64_t element_bits(Type type, const Constant& c) {
       return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
     }
     case Type::f32:
-      if (c.kind == Constant::Kind::f32) return c.value;  // keeps the bits of a NaN
+      if (c.kind == Constant::Kind::f32) return c.value;  // preserves NaN payloads
       return std::bit_cast<std::uint32_t>(static_cast<float>(value));
     default:
       return c.value;
@@ -92,7 +92,7 @@ bool Parser::parse_head(Head& head) {
   bool space = false;
   while (token_.kind == Token::Kind::dotted) {
     const std::string_view word = token_.text;
-    if (const auto s = space_named(word); s && !space) {
+    if (const auto s = find_space(word); s && !space) {
       head.space = *s;
       space = true;
       advance();
@@ -121,7 +121,7 @@ bool Parser::parse_head(Head& head) {
       advance();
       head.pointer = true;
       if (token_.kind == Token::Kind::dotted) {
-        if (const auto s = space_named(token_.text)) {
+        if (const auto s = find_space(token_.text)) {
           head.pointer_space = *s;
           advance();
         } else if (token_.text == "generic") {
@@ -216,7 +216,7 @@ std::optional<Variable> Parser::parse_declarator(const Head& head) {
 
 // x, or x<4>: the variables x0 to x3.
 std::optional<std::vector<Variable>> Parser::parse_declarators(const Head& head) {
-  constexpr std::uint64_t kMost = 10000;
+  constexpr std::uint64_t kMaxVariables = 10000;
   auto first = parse_declarator(head);
   if (!first) return std::nullopt;
   std::vector<Variable> all;
@@ -224,9 +224,9 @@ std::optional<std::vector<Variable>> Parser::parse_declarators(const Head& head)
     all.push_back(std::move(*first));
     return all;
   }
-  if (token_.kind != Token::Kind::integer || token_.value > kMost) {
-    error("expected the number of variables, at most " + std::to_string(kMost) + ", found " +
-          found());
+  if (token_.kind != Token::Kind::integer || token_.value > kMaxVariables) {
+    error("expected the number of variables, at most " + std::to_string(kMaxVariables) +
+          ", found " + found());
     return std::nullopt;
   }
   const std::uint64_t count = token_.value;
@@ -239,8 +239,8 @@ std::optional<std::vector<Variable>> Parser::parse_declarators(const Head& head)
   return all;
 }
 
-// Nested braces follow the dimensions; `at` is where the next element goes. No recursion: the stack
-// is `ends`.
+// Nested braces follow the dimensions; `at` is the offset of the next element. Uses `ends` as a
+// stack instead of recursion.
 void Parser::parse_initializer(Variable& v) {
   const std::uint64_t element = bytes_of(v.type);
   if (!token_.is("{")) return parse_element(v, 0);

@@ -1,5 +1,5 @@
-// cpu/ptx/parser.hpp: PTX text to a syntax tree with all names resolved and all instructions found
-// in the table.
+// cpu/ptx/parser.hpp: parses PTX text to a syntax tree with resolved names and checked
+// instructions.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,15 @@
 
 namespace cucpu::ptx {
 
-inline constexpr std::uint32_t kNewestVersion = 95;  ///< .version 9.5, what nvJitLink 13.5 writes
+inline constexpr std::uint32_t kNewestVersion = 95;  ///< .version 9.5, emitted by nvJitLink 13.5
 
 struct Parsed {
-  std::unique_ptr<Module> module;  ///< null when there are errors
-  int code = 0;  ///< 0; 218: the text is no valid PTX; 222: its .version is too new
+  std::unique_ptr<Module> module;  ///< null if there are errors
+  int code = 0;  ///< 0; 218: the text is not valid PTX; 222: its .version is too new
 };
 
-/// Never throws for what the text says and never recurses deeply; every error is in `diagnostics`.
+/// Reports every error of the text in `diagnostics`. Never throws because of the text, and limits
+/// its recursion depth.
 [[nodiscard]] Parsed parse(std::string text, Diagnostics& diagnostics);
 
 }  // namespace cucpu::ptx

@@ -1,4 +1,4 @@
-// cpu/ptx/parser_impl.hpp: the parser's state; its parts are parse_module.cpp, parse_variable.cpp,
+// cpu/ptx/parser_impl.hpp: the parser class, implemented in parse_module.cpp, parse_variable.cpp,
 // parse_function.cpp, parse_instruction.cpp and parse_constant.cpp.
 #pragma once
 
@@ -21,10 +21,10 @@ struct Constant {
   std::uint64_t value = 0;  ///< integer, or the bits of the float
 };
 
-/// A family of registers: `.reg .b32 %r<10>`. Members get an index when first used.
-struct Family {
+/// A register range: `.reg .b32 %r<10>`. Members get an index on first use.
+struct RegisterRange {
   RegisterDecl decl;
-  std::unordered_map<std::uint32_t, std::uint32_t> members;  ///< of vectors: the first component
+  std::unordered_map<std::uint32_t, std::uint32_t> members;  ///< number to (first) register index
 };
 
 struct ScopeEntry {
@@ -34,7 +34,7 @@ struct ScopeEntry {
 
 struct Scope {
   std::unordered_map<std::string_view, ScopeEntry> names;
-  std::unordered_map<std::string_view, Family> families;
+  std::unordered_map<std::string_view, RegisterRange> ranges;
 };
 
 class Parser {
@@ -51,7 +51,7 @@ class Parser {
   void error(std::string text) { diagnostics_.error(token_.where, std::move(text)); }
   void error_at(Location where, std::string text) { diagnostics_.error(where, std::move(text)); }
   [[nodiscard]] std::string found() const;  ///< "'x'" or "end of text"
-  void skip_statement();                    ///< to behind the next ';' or to a '}' of this level
+  void skip_statement();                    ///< past the next ';', or up to a '}' of this level
   std::string_view name(std::string_view what);
 
   // parse_module.cpp
@@ -65,7 +65,7 @@ class Parser {
   [[nodiscard]] std::optional<Symbol> find_symbol(std::string_view name) const;
 
   // parse_variable.cpp
-  struct Head {  ///< what comes before a variable's name
+  struct Head {  ///< the part of a declaration before the name
     Linkage linkage = Linkage::internal;
     Space space = Space::generic;
     Type type = Type::none;
@@ -121,7 +121,7 @@ class Parser {
   std::optional<Operand> parse_address(int depth);
   std::optional<Operand> parse_group(std::string_view close, Operand::Kind kind, int depth);
   bool offset_after(Operand& operand);
-  [[nodiscard]] bool is_sum(const Operand& operand);
+  [[nodiscard]] bool reject_sum(const Operand& operand);
   [[nodiscard]] Type type_of_operand(const Operand& operand) const;
   std::optional<Operand> find_register(std::string_view name);
   std::uint32_t add_register(std::string_view name, std::int32_t number, std::int8_t component,
@@ -132,18 +132,17 @@ class Parser {
   bool check_operands(const Instruction& inst);
 
   static constexpr int kMaxDepth = 200;
-  static constexpr int kProduct = 9;  ///< the level of '*' and '/' in parse_binary
+  static constexpr int kProduct = 9;  ///< precedence level of '*' and '/' in parse_binary
 
   Module& module_;
   Diagnostics& diagnostics_;
   Lexer lexer_;
   Token token_, ahead_;
-  Function* function_ = nullptr;  ///< whose body is being read
+  Function* function_ = nullptr;  ///< the function being parsed
   bool indexed_ = false;          ///< the operand was written as `array[2]`
   bool takes_minus_ = false;      ///< the instruction's operands may be written as `-register`
   std::vector<Scope> scopes_;
-  std::vector<std::uint32_t>
-      label_alias_;  ///< label -> the label of an outer scope it turned out to be
+  std::vector<std::uint32_t> label_alias_;  ///< label -> equivalent label of an outer scope
 };
 
 }  // namespace cucpu::ptx

@@ -21,7 +21,7 @@ class Printer {
     for (const File& f : module_.files)
       put(".file ", std::to_string(f.number), " \"", f.name, "\"\n");
     for (std::string_view p : module_.pragmas) put(".pragma \"", p, "\";\n");
-    // Functions may name variables and variables functions; declarations first settle every order.
+    // Functions and variables may refer to each other, so all declarations come first.
     for (const Function& f : module_.functions) {
       if (!f.entry) head(f, true), put(";\n");
     }
@@ -30,7 +30,7 @@ class Printer {
       variable(v, true);
       put(";\n");
     }
-    for (const bool entries : {false, true}) {  // in the order that the declarations above make
+    for (const bool entries : {false, true}) {  // device functions, then kernels
       for (const Function& f : module_.functions) {
         if (f.defined && f.entry == entries) function(f);
       }
@@ -81,7 +81,7 @@ class Printer {
     if (initial && (!v.data.empty() || !v.relocations.empty())) initializer(v);
   }
 
-  // A flat list of elements fits every shape, because nested braces only group.
+  // A flat list of elements initializes any array, because nested braces only group.
   void initializer(const Variable& v) {
     const std::size_t width = bytes_of(v.type);
     const std::size_t count = v.size / std::max<std::size_t>(width, 1);

@@ -1,5 +1,5 @@
-// cpu/ptx/printer.hpp: a syntax tree as PTX text again. Parsing the text gives the same tree (debug
-// sections and comments are gone).
+// cpu/ptx/printer.hpp: prints a syntax tree as PTX text. Parsing that text yields the same tree.
+// Debug sections and comments are not printed.
 #pragma once
 
 #include <string>

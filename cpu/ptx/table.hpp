@@ -1,5 +1,5 @@
-// cpu/ptx/table.hpp: the instruction table, rendered from api/ptx.json: which instructions exist
-// and how they are written.
+// cpu/ptx/table.hpp: the instruction table, rendered from api/ptx.json: instructions and their
+// syntax.
 #pragma once
 
 #include <cstdint>
@@ -11,51 +11,49 @@
 
 namespace cucpu::ptx {
 
-/// Every word that may follow a dot in an opcode. Types are in it too, under their own names.
+/// Every modifier that may follow a dot in an opcode, including types.
 enum class Mod : std::uint16_t {
 #define CUCPU_PTX_MOD(id, text) id,
 #include "ptx_mods.inc"
 #undef CUCPU_PTX_MOD
 };
 
-/// What makes LLVM IR of an instruction: a member function of translate's FunctionTranslator has
-/// the same name.
+/// The member function of FunctionTranslator that translates an instruction to LLVM IR.
 enum class Emit : std::uint16_t {
 #define CUCPU_PTX_EMIT(id) id,
 #include "ptx_emits.inc"
 #undef CUCPU_PTX_EMIT
 };
 
-/// One place of an opcode: one of `words`, or nothing when `optional`.
+/// One modifier position of an opcode: one of `mods`, or none if `optional`.
 struct Slot {
-  std::span<const Mod> words;
+  std::span<const Mod> mods;
   bool optional;
-  bool type;  ///< a type of the instruction: goes to Instruction::types
+  bool type;  ///< a type of the instruction: stored in Instruction::types
 };
 
 /// One form of an instruction. `args` is a list of operand patterns separated by spaces:
 ///   d  destination (register, vector of registers, or _)   p  predicate destination   d|p  both
-///   (the second may be left out)   v|p  a vector of registers likewise   a b c …  source   [a]
-///   address   i  constant   l  label   f called function   *  any rest; `?x` may be left out
+///   (the second is optional)   v|p  the same with a vector of registers   a b c …  source   [a]
+///   address   i  constant   l  label   f  called function   *  any further operands; `?x` optional
 struct Row {
   std::string_view op;
   std::span<const Slot> slots;
   std::string_view args;
   Emit emit;
-  bool effects;  ///< touches memory or other threads: under a predicate it is branched around, not
-                 ///< selected
-  std::uint8_t version;  ///< least .version, times ten; 0: any
-  std::uint16_t target;  ///< least .target; 0: any
+  bool effects;  ///< accesses memory or other threads: a predicate becomes a branch, not a select
+  std::uint8_t version;  ///< minimum .version, times ten; 0: any
+  std::uint16_t target;  ///< minimum .target; 0: any
   bool specific;         ///< only with an architecture-specific .target, such as sm_90a
-  bool wide;             ///< the result may go to a larger register
+  bool wide;             ///< the destination register may be wider than the result
 };
 
 [[nodiscard]] std::optional<Mod> find_mod(std::string_view text);
 [[nodiscard]] std::string_view text_of(Mod mod);
 [[nodiscard]] std::string_view text_of(Emit emit);
-[[nodiscard]] Type type_of(Mod mod);  ///< Type::none when the word is no type
+[[nodiscard]] Type type_of(Mod mod);  ///< Type::none if the modifier is not a type
 
-/// All rows of one opcode; empty when there is no such instruction.
+/// All rows of one opcode; empty if there is no such instruction.
 [[nodiscard]] std::span<const Row> find_rows(std::string_view op);
 [[nodiscard]] std::span<const Row> all_rows();
 

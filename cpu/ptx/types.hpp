@@ -7,7 +7,7 @@
 
 namespace cucpu::ptx {
 
-/// How the bits of a type are read.
+/// Interpretation of a type's bits.
 enum class Class : std::uint8_t {
   none,
   pred,
@@ -19,7 +19,7 @@ enum class Class : std::uint8_t {
   opaque
 };
 
-// name, bits, class. Packed types (f16x2, e4m3x2, …) are moved about as bits.
+// name, bits, class. Packed types (f16x2, e4m3x2, …) are handled as bits.
 // clang-format off
 #define CUCPU_PTX_TYPES(X) \
   X(pred, 1, pred) X(b8, 8, bits) X(b16, 16, bits) X(b32, 32, bits) X(b64, 64, bits) \
@@ -57,7 +57,7 @@ enum class Type : std::uint8_t {
   return 0;
 }
 
-/// Size in memory: predicates have none, sub-byte types take a byte.
+/// Size in memory; a sub-byte type occupies one byte. Predicates are not stored in memory.
 [[nodiscard]] constexpr unsigned bytes_of(Type type) { return (bits_of(type) + 7) / 8; }
 
 [[nodiscard]] constexpr Class class_of(Type type) {
@@ -86,7 +86,7 @@ enum class Type : std::uint8_t {
   return "none";
 }
 
-/// The type called `name` (no dot), if there is one.
+/// The type with a name (without the dot).
 [[nodiscard]] constexpr std::optional<Type> find_type(std::string_view name) {
 #define X(id, bits, kind) \
   if (name == #id) return Type::id;

@@ -23,7 +23,7 @@ struct Attempt {
   std::string
       step{};  ///< "site-packages", "conda", "system-search", "CUDA_PATH", "system-ctk-root", ...
   std::string place{};    ///< the file tried, or why the step was skipped
-  std::string outcome{};  ///< "found", "not there", "could not be loaded: ...", "also there, not
+  std::string outcome{};  ///< "found", "not found", "could not be loaded: ...", "also found, not
                           ///< used", "skipped"
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };

@@ -11,7 +11,7 @@
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/object_code.hpp"
-#include "driver/known_kernels.hpp"
+#include "driver/kernel_registry.hpp"
 
 namespace cucore {
 
@@ -76,12 +76,12 @@ bool belongs_to(CUkernel handle, CUlibrary library) {
 /// other kinds, which are memory of the driver's like a kernel.
 void require_kernel(CUkernel handle, CUlibrary library) {
   constexpr std::size_t kLooksAt = 64;
-  switch (detail::what_is_known_of(handle)) {
-    case detail::KernelHandle::loaded:
+  switch (detail::kernel_handle_state(handle)) {
+    case detail::KernelHandleState::loaded:
       return;
-    case detail::KernelHandle::unloaded:
+    case detail::KernelHandleState::unloaded:
       no_kernel(handle, "the code it belonged to has been unloaded");
-    case detail::KernelHandle::unknown:
+    case detail::KernelHandleState::unknown:
       break;
   }
   if (library != nullptr) {

@@ -99,7 +99,7 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
     flags.push_back("--include-path=" + *folder);
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
-  const DriverName name;
+  const DriverNameScope name;
   const nvrtcResult code =
       nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
   log = nvrtc_log(program_);

@@ -1,4 +1,4 @@
-// error.cpp: result codes as names, sentences and exceptions.
+// error.cpp: names, descriptions and exceptions for result codes.
 #include "cucore/error.hpp"
 
 #include <unistd.h>
@@ -31,7 +31,7 @@ const char* result_name(CUresult code) noexcept {
   }
 }
 
-static const char* our_text(CUresult code) noexcept {
+static const char* builtin_text(CUresult code) noexcept {
   switch (static_cast<int>(code)) {
 #define CUCORE_RESULT(name, value, text) \
   case value:                            \
@@ -39,7 +39,7 @@ static const char* our_text(CUresult code) noexcept {
 #include "driver_results.inc"
 #undef CUCORE_RESULT
     default:
-      return "a result this version does not know";
+      return "unknown result code";
   }
 }
 
@@ -48,16 +48,16 @@ const char* result_text(CUresult code) noexcept {
   if (const DriverTable* table = detail::loaded_table.load(std::memory_order_acquire)) {
     if (table->cuGetErrorString(code, &text) == CUDA_SUCCESS && text != nullptr) return text;
   }
-  return our_text(code);
+  return builtin_text(code);
 }
 
-/// What the user can do next; empty where the name says it all.
+/// What the user can do next; empty if the description is sufficient.
 static const char* advice(CUresult code) noexcept {
   switch (code) {
     case CUDA_ERROR_INVALID_CONTEXT:
       return "this thread has no current context: call Device(...).set_current() first";
     case CUDA_ERROR_NOT_INITIALIZED:
-      if (const int owner = detail::loaded_by.load(); owner != 0 && owner != getpid()) {
+      if (const int owner = detail::loader_pid.load(); owner != 0 && owner != getpid()) {
         return "this process was forked from one that uses CUDA, which cannot be used in both: "
                "start processes with spawn or forkserver, for example "
                "multiprocessing.get_context(\"spawn\")";
@@ -82,7 +82,7 @@ static const char* advice(CUresult code) noexcept {
   }
 }
 
-static bool comes_from_a_kernel(CUresult code) noexcept {
+static bool is_kernel_fault(CUresult code) noexcept {
   switch (static_cast<int>(code)) {
     case 700:
     case 702:
@@ -115,7 +115,7 @@ void fail(CUresult code, const char* call) {
   text += result_text(code);
   text += " (" + function + ")";
   if (const char* hint = advice(code); *hint != '\0') text += std::string{"; "} + hint;
-  if (comes_from_a_kernel(code)) {
+  if (is_kernel_fault(code)) {
     if (const std::string report = detail::last_fault_report(); !report.empty())
       text += "\n" + report;
   }

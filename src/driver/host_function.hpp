@@ -1,17 +1,17 @@
-// host_function.hpp: whether this thread runs a host function of a stream or a graph.
+// host_function.hpp: records that this thread runs a host function of a stream or a graph.
 #pragma once
 
 #include "cucore/export.hpp"
 
 namespace cucore::detail {
 
-/// True inside a HostFunctionScope of this thread. The stream waits for the host function, so a
-/// call that waits for the device there may never return (NVIDIA's driver hangs): such calls of the
-/// table answer CUDA_ERROR_NOT_PERMITTED instead.
+/// True inside a HostFunctionScope of this thread. The stream waits for its host function, so a
+/// call from there that waits for the device can deadlock (NVIDIA's driver hangs). The table's
+/// blocking functions return CUDA_ERROR_NOT_PERMITTED instead.
 [[nodiscard]] CUCORE_EXPORT bool in_host_function() noexcept;
 
-/// Marks this thread for the time a host function runs. Whoever hands a callable of a language
-/// binding to the driver opens one around the callable.
+/// Marks this thread while a host function runs. A language binding opens one around every callable
+/// that the driver calls back.
 class CUCORE_EXPORT HostFunctionScope {
  public:
   HostFunctionScope() noexcept;

@@ -20,9 +20,9 @@ namespace {
 constexpr const char* kDriverName = "libcuda.so.1";
 constexpr const char* kCpuName = "libcucore_cpu.so";
 
-constexpr const char* kNamedName = "libcucore_cpu_named.so";  // the CPU device as libcuda.so.1
+constexpr const char* kAliasName = "libcucore_cpu_named.so";  // CPU device with soname libcuda.so.1
 
-/// Where distributions and containers put the driver, also where the linker does not look.
+/// Driver folders of distributions and containers; some are not in the linker's search path.
 constexpr const char* kSystemFolders[] = {
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -69,12 +69,12 @@ std::string folder_of_this_library() {
 
 void* Library::symbol(const char* name) const noexcept { return dlsym(handle, name); }
 
-/// dlopen() of the bare name would read an empty or relative entry of LD_LIBRARY_PATH as a place
-/// under the working directory, where anyone may have put a file: the linker's folders are gone
-/// through here, without those.
+/// Searches the linker's folders instead of calling dlopen() with the bare name: dlopen() resolves
+/// an empty or relative entry of LD_LIBRARY_PATH against the working directory, where another user
+/// may have placed a file.
 Library open_gpu_library(std::vector<std::string>& tried) {
   if (void* loaded = dlopen(kDriverName, RTLD_NOLOAD | RTLD_NOW | RTLD_LOCAL))
-    return {loaded, path_of(loaded, kDriverName)};  // the process has one already
+    return {loaded, path_of(loaded, kDriverName)};  // already loaded in this process
   std::vector<std::string> paths = pathfinder::linker_candidates(kDriverName);
   for (const char* folder : kSystemFolders)
     paths.push_back(std::string{folder} + "/" + kDriverName);
@@ -86,28 +86,28 @@ Library open_gpu_library(std::vector<std::string>& tried) {
     if (Library library = open(paths[i], tried)) return library;
   }
   tried.push_back(std::string{kDriverName} +
-                  ": not in any folder of the system's or of LD_LIBRARY_PATH (an entry that is not "
-                  "an absolute path is left out)");
+                  ": not found in the system's library folders or in LD_LIBRARY_PATH (entries that "
+                  "are not absolute paths are ignored)");
   return {};
 }
 
-DriverName::DriverName() noexcept {
+DriverNameScope::DriverNameScope() noexcept {
   handle_ = dlopen(kDriverName, RTLD_NOLOAD | RTLD_NOW | RTLD_LOCAL);
-  if (handle_ != nullptr) return;  // the process has one
+  if (handle_ != nullptr) return;  // already loaded in this process
   try {
-    const char* const wish = std::getenv("CUCORE_DEVICE");
-    const bool on_cpu = std::string_view{wish != nullptr ? wish : ""} == "cpu" ||
-                        driver_is_loaded();  // then it is not NVIDIA's: that would have the name
+    const char* const choice = std::getenv("CUCORE_DEVICE");
+    const bool on_cpu = std::string_view{choice != nullptr ? choice : ""} == "cpu" ||
+                        driver_is_loaded();  // not NVIDIA's: dlopen() above would have found it
     std::vector<std::string> ignored;
-    if (!on_cpu && open_gpu_library(ignored)) return;  // stays, as all driver libraries do
+    if (!on_cpu && open_gpu_library(ignored)) return;  // driver libraries are never closed
     if (const Library cpu = open_cpu_library(ignored))
-      handle_ = dlopen((cpu.path.substr(0, cpu.path.rfind('/') + 1) + kNamedName).c_str(),
+      handle_ = dlopen((cpu.path.substr(0, cpu.path.rfind('/') + 1) + kAliasName).c_str(),
                        RTLD_NOW | RTLD_LOCAL);
-  } catch (const std::exception&) {  // no memory: the search is the linker's then
+  } catch (const std::exception&) {  // out of memory: NVRTC then uses the linker's own search
   }
 }
 
-DriverName::~DriverName() {
+DriverNameScope::~DriverNameScope() {
   if (handle_ != nullptr) dlclose(handle_);
 }
 

@@ -1,4 +1,4 @@
-// library.hpp: finds and opens the driver library; the table is filled from it.
+// library.hpp: finds and opens the driver library.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace cucore::detail {
 
-/// An opened library. Never closed: driver libraries have threads and exit handlers of their own.
+/// An open library. It is never closed: driver libraries own threads and exit handlers.
 struct Library {
   void* handle = nullptr;
   std::string path;
@@ -16,25 +16,24 @@ struct Library {
   [[nodiscard]] void* symbol(const char* name) const noexcept;
 };
 
-/// Opens NVIDIA's libcuda.so.1 where the linker would find it, never in the working directory.
-/// Appends what it tried.
+/// Opens NVIDIA's libcuda.so.1 from the linker's search path, never from the working directory.
+/// Appends every failed attempt to `tried`.
 Library open_gpu_library(std::vector<std::string>& tried);
 
-/// Opens libcucore_cpu.so beside libcucore.so (or at CUCORE_CPU_LIBRARY, an absolute path). Appends
-/// what it tried.
+/// Opens libcucore_cpu.so in the folder of libcucore.so, or the absolute path in
+/// CUCORE_CPU_LIBRARY. Appends every failed attempt to `tried`.
 Library open_cpu_library(std::vector<std::string>& tried);
 
-/// Libraries of the toolkit (NVRTC) load libcuda.so.1 by its name when they are first used, and
-/// keep it. While this object lives, that name stands for the driver that CUCORE_DEVICE selects:
-/// the CPU device where it is chosen or in use, otherwise what open_gpu_library() finds. The
-/// linker's own search might find a file in the working directory, or run code of a driver nobody
-/// asked for.
-class CUCORE_EXPORT DriverName {
+/// Makes the soname libcuda.so.1 resolve to the driver that CUCORE_DEVICE selects while this object
+/// exists: the CPU device if it is selected or loaded, otherwise the result of open_gpu_library().
+/// Toolkit libraries (NVRTC) load libcuda.so.1 by name on first use and keep it; the linker's own
+/// search could find a file in the working directory or load a driver that was not selected.
+class CUCORE_EXPORT DriverNameScope {
  public:
-  DriverName() noexcept;
-  ~DriverName();
-  DriverName(const DriverName&) = delete;
-  DriverName& operator=(const DriverName&) = delete;
+  DriverNameScope() noexcept;
+  ~DriverNameScope();
+  DriverNameScope(const DriverNameScope&) = delete;
+  DriverNameScope& operator=(const DriverNameScope&) = delete;
 
  private:
   void* handle_ = nullptr;

@@ -1,4 +1,4 @@
-// mutex.hpp: a lock that a forked child does not wait for.
+// mutex.hpp: a mutex that never blocks in a forked child.
 #pragma once
 
 #include <atomic>
@@ -8,11 +8,11 @@
 
 namespace cucore::detail {
 
-/// True in the child of a fork of a process that had loaded the driver.
+/// True in a process that was forked after its parent had loaded the driver.
 CUCORE_EXPORT extern std::atomic<bool> is_forked_child;
 
-/// As std::mutex. In a forked child it is free for the taking: who held it at the fork is a thread
-/// that only the parent has, and all that the child can still get is the error that says so.
+/// A std::mutex that does nothing in a forked child. The thread that held it at the fork exists in
+/// the parent only, and every driver call of the child fails with an error anyway.
 class Mutex {
  public:
   void lock() {

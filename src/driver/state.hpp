@@ -1,4 +1,4 @@
-// state.hpp: what error texts need to know of the loaded driver.
+// state.hpp: state of the loaded driver that error messages use.
 #pragma once
 
 #include <atomic>
@@ -6,12 +6,12 @@
 
 namespace cucore::detail {
 
-/// The function a stand-in was called for, on this thread; null when the last failure was a real
-/// answer.
+/// Name of the missing function whose stub this thread called last; null if the last error came
+/// from the driver.
 extern thread_local const char* missing_function;
 
-/// The process that loaded the driver; a forked child has another number.
-extern std::atomic<int> loaded_by;
+/// Process id of the process that loaded the driver; differs from getpid() in a forked child.
+extern std::atomic<int> loader_pid;
 
 /// The CPU device's report about the last kernel fault; empty on a GPU.
 std::string last_fault_report();

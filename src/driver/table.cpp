@@ -1,4 +1,4 @@
-// table.cpp: chooses the driver library and fills the table of its functions.
+// table.cpp: selects the driver library and fills the table of its functions.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "driver/host_function.hpp"
-#include "driver/known_kernels.hpp"
+#include "driver/kernel_registry.hpp"
 #include "driver/library.hpp"
 #include "driver/mutex.hpp"
 #include "driver/state.hpp"
@@ -23,20 +23,20 @@ namespace detail {
 std::atomic<const DriverTable*> loaded_table{nullptr};
 thread_local const char* missing_function = nullptr;
 std::atomic<bool (*)()> process_is_ending{nullptr};
-std::atomic<int> loaded_by{0};
+std::atomic<int> loader_pid{0};
 std::atomic<bool> is_forked_child{false};
 
 namespace {
-thread_local int host_functions = 0;  // that this thread is inside of
+thread_local int host_function_depth = 0;
 }  // namespace
 
-bool in_host_function() noexcept { return host_functions != 0; }
-HostFunctionScope::HostFunctionScope() noexcept { ++host_functions; }
-HostFunctionScope::~HostFunctionScope() { --host_functions; }
+bool in_host_function() noexcept { return host_function_depth != 0; }
+HostFunctionScope::HostFunctionScope() noexcept { ++host_function_depth; }
+HostFunctionScope::~HostFunctionScope() { --host_function_depth; }
 
 namespace {
 
-/// Row numbers of the table: one constant per function, so that each gets a stand-in of its own.
+/// Row numbers of the table: one constant per function, so that each function has its own stub.
 enum Row : int {
 #define CUCORE_FN(name, ...) row_##name,
 #include "driver_functions.inc"
@@ -50,62 +50,62 @@ constexpr const char* kNames[] = {
 #undef CUCORE_FN
 };
 
-/// Stands in for a function the driver lacks: says so at the call, not at import.
+/// Stub of a function that the driver lacks: the call fails, not the import.
 template <int row, class Signature>
-struct StandIn;
+struct MissingFunctionStub;
 template <int row, class... Args>
-struct StandIn<row, CUresult (*)(Args...)> {
+struct MissingFunctionStub<row, CUresult (*)(Args...)> {
   static CUresult call(Args...) {
     missing_function = kNames[row];
     return CUDA_ERROR_NOT_SUPPORTED;
   }
 };
 
-constexpr DriverTable stand_ins() {
+constexpr DriverTable missing_function_stubs() {
   DriverTable table;
-#define CUCORE_FN(name, ...) table.name = &StandIn<row_##name, decltype(&::name)>::call;
+#define CUCORE_FN(name, ...) table.name = &MissingFunctionStub<row_##name, decltype(&::name)>::call;
 #include "driver_functions.inc"
 #undef CUCORE_FN
   return table;
 }
 
-/// Stands in for every function in a forked child: what the driver has mapped, and the threads it
-/// had, belong to the parent, and NVIDIA's ends the child at some calls.
+/// Replaces every function in a forked child. The driver's mappings and threads belong to the
+/// parent, and some calls of NVIDIA's driver crash the child.
 template <class Signature>
-struct AfterFork;
+struct ForkedChildStub;
 template <class... Args>
-struct AfterFork<CUresult (*)(Args...)> {
+struct ForkedChildStub<CUresult (*)(Args...)> {
   static CUresult call(Args...) { return CUDA_ERROR_NOT_INITIALIZED; }
 };
 
-/// Stands before a function that waits for queued work.
+/// Wrapper of a function that waits for queued work.
 template <auto field>
-struct Waits;
+struct BlockingFunction;
 template <class... Args, CUresult (*DriverTable::*field)(Args...)>
-struct Waits<field> {
+struct BlockingFunction<field> {
   static inline CUresult (*function)(Args...) = nullptr;
   static CUresult call(Args... args) {
-    if (host_functions != 0) [[unlikely]]
+    if (host_function_depth != 0) [[unlikely]]
       return CUDA_ERROR_NOT_PERMITTED;
     return function(args...);
   }
 };
 
 template <auto field>
-void refuse_in_host_functions(DriverTable& table) {
-  static constexpr DriverTable lacking = stand_ins();
-  if (table.*field == lacking.*field) return;
-  Waits<field>::function = table.*field;
-  table.*field = &Waits<field>::call;
+void reject_in_host_functions(DriverTable& table) {
+  static constexpr DriverTable stubs = missing_function_stubs();
+  if (table.*field == stubs.*field) return;
+  BlockingFunction<field>::function = table.*field;
+  table.*field = &BlockingFunction<field>::call;
 }
 
-/// The functions that wait for the device by their description: synchronisation, copies that are
-/// complete when they return, and what frees memory or code that kernels may still use. All others
-/// may be called at no cost, and answer what the driver answers.
-void refuse_waiting_in_host_functions(DriverTable& table) {
+/// Wraps the functions that are documented to wait for the device: synchronization, synchronous
+/// copies, and functions that free memory or code which kernels may still use. All other functions
+/// are called directly.
+void reject_blocking_calls_in_host_functions(DriverTable& table) {
   using T = DriverTable;
-  const auto refuse = [&]<auto... fields>() { (refuse_in_host_functions<fields>(table), ...); };
-  refuse.template operator()<
+  const auto reject = [&]<auto... fields>() { (reject_in_host_functions<fields>(table), ...); };
+  reject.template operator()<
       &T::cuCtxSynchronize, &T::cuStreamSynchronize, &T::cuEventSynchronize, &T::cuCtxDestroy,
       &T::cuDevicePrimaryCtxReset, &T::cuMemcpy, &T::cuMemcpyPeer, &T::cuMemcpyHtoD,
       &T::cuMemcpyDtoH, &T::cuMemcpyDtoD, &T::cuMemcpyDtoA, &T::cuMemcpyAtoD, &T::cuMemcpyHtoA,
@@ -116,7 +116,7 @@ void refuse_waiting_in_host_functions(DriverTable& table) {
 
 struct State {
   std::mutex mutex;
-  DriverTable table = stand_ins();
+  DriverTable table = missing_function_stubs();
   DriverInfo info;
   std::atomic<void (*)(const char*)> fallback_handler{nullptr};
   const char* (*fault_report)() = nullptr;
@@ -127,20 +127,20 @@ State& state() {  // never destroyed: threads may call the driver while the proc
   return *instance;
 }
 
-/// What ends a driver in the parent would wait in a child for locks of threads that are not there:
-/// the child leaves before that. What was printed gets out.
-void leave(int status, void*) {
+/// Ends a forked child before the driver's exit handlers run: those would wait for locks of threads
+/// that exist in the parent only. Buffered output is flushed first.
+void exit_forked_child(int status, void*) {
   std::fflush(nullptr);
   _exit(status);
 }
 
-/// Runs in the child of a fork, on its only thread. The table is changed where it is: others hold
+/// Runs in the child of a fork, on its only thread. Changes the table in place because callers hold
 /// references to it.
-void give_up_after_fork() {
+void disable_table_in_forked_child() {
   is_forked_child.store(true);
-  on_exit(&leave, nullptr);
+  on_exit(&exit_forked_child, nullptr);
   DriverTable& table = state().table;
-#define CUCORE_FN(name, ...) table.name = &AfterFork<decltype(&::name)>::call;
+#define CUCORE_FN(name, ...) table.name = &ForkedChildStub<decltype(&::name)>::call;
 #include "driver_functions.inc"
 #undef CUCORE_FN
 }
@@ -150,26 +150,26 @@ bool flag(const char* variable) {
   return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
-enum class Choice { automatic, gpu, cpu };
+enum class DeviceChoice { automatic, gpu, cpu };
 
-Choice choice() {
+DeviceChoice device_choice() {
   const char* value = std::getenv("CUCORE_DEVICE");
   const std::string_view text{value != nullptr ? value : ""};
-  if (text.empty() || text == "auto") return Choice::automatic;
-  if (text == "gpu") return Choice::gpu;
-  if (text == "cpu") return Choice::cpu;
+  if (text.empty() || text == "auto") return DeviceChoice::automatic;
+  if (text == "gpu") return DeviceChoice::gpu;
+  if (text == "cpu") return DeviceChoice::cpu;
   throw DriverNotFoundError(
       "CUCORE_DEVICE=" + std::string{text} +
       " is not known: the environment variable CUCORE_DEVICE must be auto, gpu or cpu");
 }
 
-std::string lines(const std::vector<std::string>& tried) {
+std::string join_lines(const std::vector<std::string>& tried) {
   std::string text;
   for (const std::string& line : tried) text += "\n  " + line;
   return text;
 }
 
-/// The driver's answer to "how many devices", or -1 with the reason added to `tried`.
+/// Number of devices of a driver library, or -1 with the reason appended to `tried`.
 int device_count(const Library& library, std::vector<std::string>& tried) {
   const auto init = reinterpret_cast<decltype(&::cuInit)>(library.symbol("cuInit"));
   const auto count =
@@ -192,7 +192,7 @@ int device_count(const Library& library, std::vector<std::string>& tried) {
   return n;
 }
 
-/// Fills the table from a library; what is not found keeps its stand-in.
+/// Fills the table from a library; a function that the library lacks keeps its stub.
 void fill(State& s, const Library& library) {
   using Find = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
   const auto find = reinterpret_cast<Find>(library.symbol("cuGetProcAddress_v2"));
@@ -219,25 +219,27 @@ void fill(State& s, const Library& library) {
   }
 #include "driver_functions.inc"
 #undef CUCORE_FN
-  if (s.table.cuLibraryUnload != stand_ins().cuLibraryUnload) watch_kernels(s.table);
-  refuse_waiting_in_host_functions(s.table);
+  if (s.table.cuLibraryUnload != missing_function_stubs().cuLibraryUnload) track_kernels(s.table);
+  reject_blocking_calls_in_host_functions(s.table);
   s.fault_report = reinterpret_cast<const char* (*)()>(library.symbol("cucoreGetLastFaultReport"));
   s.info.kind = s.fault_report != nullptr ? DeviceKind::cpu : DeviceKind::gpu;
   s.info.path = library.path;
   s.table.cuDriverGetVersion(&s.info.version);
 }
 
-/// Opens what CUCORE_DEVICE asks for, or throws with what was tried. Called with the lock held.
+/// Opens the driver that CUCORE_DEVICE selects, or throws an error that lists every attempt.
+/// Requires the lock.
 void load(State& s) {
-  const Choice wanted = choice();
+  const DeviceChoice selected = device_choice();
   std::vector<std::string> tried;
   Library library;
-  if (wanted != Choice::cpu) {
+  if (selected != DeviceChoice::cpu) {
     library = open_gpu_library(tried);
     if (library && device_count(library, tried) <= 0) library = {};
-    if (!library && wanted == Choice::gpu) {
-      throw DriverNotFoundError("CUCORE_DEVICE=gpu, but no GPU can be used. Tried:" + lines(tried) +
-                                "\nSet CUCORE_DEVICE=cpu to run on the CPU device.");
+    if (!library && selected == DeviceChoice::gpu) {
+      throw DriverNotFoundError(
+          "CUCORE_DEVICE=gpu, but no GPU can be used. Tried:" + join_lines(tried) +
+          "\nSet CUCORE_DEVICE=cpu to run on the CPU device.");
     }
   }
   if (!library) {
@@ -245,12 +247,12 @@ void load(State& s) {
     if (library && device_count(library, tried) < 0) library = {};
     if (!library) {
       throw DriverNotFoundError("no CUDA driver and no CPU device can be used. Tried:" +
-                                lines(tried));
+                                join_lines(tried));
     }
-    s.info.fell_back_to_cpu = wanted == Choice::automatic;
+    s.info.fell_back_to_cpu = selected == DeviceChoice::automatic;
   }
   fill(s, library);
-  s.info.why = lines(tried);
+  s.info.why = join_lines(tried);
 }
 
 constexpr const char* kFallbackText =
@@ -267,9 +269,9 @@ const DriverTable& load_driver() {
     const std::lock_guard lock{s.mutex};
     if (loaded_table.load(std::memory_order_relaxed) == nullptr) {
       load(s);
-      pthread_atfork(nullptr, nullptr, &give_up_after_fork);
+      pthread_atfork(nullptr, nullptr, &disable_table_in_forked_child);
       notify = s.info.fell_back_to_cpu;
-      loaded_by.store(getpid());
+      loader_pid.store(getpid());
       loaded_table.store(&s.table, std::memory_order_release);
     }
   }
@@ -295,9 +297,9 @@ const DriverInfo& driver_info() {
 
 bool driver_has(const char* function) {
   const DriverTable& table = driver();
-  static constexpr DriverTable empty = detail::stand_ins();
+  static constexpr DriverTable stubs = detail::missing_function_stubs();
 #define CUCORE_FN(name, ...) \
-  if (std::strcmp(function, #name) == 0) return table.name != empty.name;
+  if (std::strcmp(function, #name) == 0) return table.name != stubs.name;
 #include "driver_functions.inc"
 #undef CUCORE_FN
   return false;

@@ -1,4 +1,4 @@
-// The rows of the catalogue. A new component is a new row here and nothing else.
+// catalogue.cpp: the rows of the catalogue. A new component needs a row here and no other change.
 #include "pathfinder/catalogue.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The catalogue: what NVIDIA ships, under which names, and where installers put it. Facts only;
-// catalogue.cpp holds the rows.
+// catalogue.hpp: the components that NVIDIA ships, their names, and the folders that installers
+// use. The rows are in catalogue.cpp.
 #pragma once
 
 #include <span>
@@ -10,32 +10,30 @@
 
 namespace cucore::pathfinder {
 
-/// Who installs a component: it decides which places are searched, and which SUPPORTED_* table
-/// shows it.
+/// The installer of a component: selects the folders to search and the SUPPORTED_* table that lists
+/// it.
 enum class Origin { toolkit, other, driver };
 
-/// Lists are separated by blanks and are in the order in which they are tried. Folders are relative
-/// to what they hang from: `wheel` to a site-packages folder, `conda` to CONDA_PREFIX, `root` to a
-/// toolkit root (CUDA_PATH) or a product's own root.
-/// "@" in a folder stands for the toolkit's target name of this machine ("x86_64-linux",
-/// "sbsa-linux").
+/// List elements are separated by spaces and searched in order. Folders are relative: `wheel` to a
+/// site-packages folder, `conda` to CONDA_PREFIX, `root` to a toolkit root (CUDA_PATH) or to the
+/// product's root. "@" in a folder is replaced by target_name() ("x86_64-linux", "sbsa-linux").
 struct Entry {
   std::string_view name;
   Origin origin;
-  std::string_view files;  ///< sonames, or the file that proves the component
+  std::string_view files;  ///< sonames, or the file whose presence identifies the component
   std::string_view wheel;
   std::string_view conda;
   std::string_view root;
-  std::string_view needs = {};      ///< dynamic libraries that must be loaded first; for headers:
-                                    ///< the set they include (compiler_headers)
-  std::string_view variables = {};  ///< environment variables that name the product's own root
-  std::string_view machine = {};    ///< only made for this machine ("aarch64"); empty: for all
+  std::string_view needs = {};      ///< libraries to load first; for headers: the header set that
+                                    ///< they include (compiler_headers)
+  std::string_view variables = {};  ///< environment variables with the product's root
+  std::string_view machine = {};    ///< the only supported architecture ("aarch64"); empty: all
 };
 
 std::span<const Entry> entries(Kind kind);
 const Entry* find_entry(Kind kind, std::string_view name);
-/// The headers of the compiler (crt/), which the runtime's headers include. Nobody asks for them by
-/// name: toolkits have them beside the runtime's, wheels in a package of their own.
+/// The compiler's headers (crt/), which the runtime's headers include. They have no public name:
+/// toolkits install them with the runtime's headers, wheels in a separate package.
 const Entry& compiler_headers();
 std::vector<std::string_view> split(std::string_view list);
 

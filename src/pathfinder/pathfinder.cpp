@@ -1,4 +1,5 @@
-// The public functions: loading, locating, explaining. Answers are found once per process and kept.
+// pathfinder.cpp: the public functions that load, locate and explain. Results are cached for the
+// life of the process.
 #include "cucore/pathfinder.hpp"
 
 #include <dlfcn.h>
@@ -11,8 +12,8 @@
 #include <utility>
 
 #include "pathfinder/catalogue.hpp"
-#include "pathfinder/places.hpp"
 #include "pathfinder/search.hpp"
+#include "pathfinder/search_roots.hpp"
 
 namespace cucore::pathfinder {
 namespace {
@@ -65,7 +66,7 @@ std::string path_of(void* handle, const std::string& fallback) {
   return fallback;
 }
 
-/// What another part of the process has loaded under one of the entry's sonames.
+/// The library that is already loaded in this process under one of the entry's sonames.
 std::optional<LoadedDL> already_loaded(const Entry& entry) {
   for (const auto file : split(entry.files)) {
     const std::string soname{file};
@@ -76,7 +77,7 @@ std::optional<LoadedDL> already_loaded(const Entry& entry) {
   return std::nullopt;
 }
 
-bool made_for_this_machine(const Entry& entry) {
+bool supports_this_architecture(const Entry& entry) {
   if (entry.machine.empty()) return true;
 #if defined(__x86_64__)
   return entry.machine == "x86_64";
@@ -87,12 +88,12 @@ bool made_for_this_machine(const Entry& entry) {
 #endif
 }
 
-/// Walks the search without loading. `all`: also past the first find, for reports.
-/// Headers that lack others they include are taken only when no place has both.
-SearchReport look(Kind kind, const Entry& entry, bool all, std::string* filename = nullptr) {
+/// Searches without loading. `all` continues after the first match, for reports. Headers without
+/// the headers that they include are used only if no root has both.
+SearchReport search(Kind kind, const Entry& entry, bool all, std::string* filename = nullptr) {
   SearchReport report{kind, std::string{entry.name}, {}, {}, {}};
   const std::string lacking =
-      "there, without " + std::string{compiler_headers().files} + ", which it includes";
+      "found, without " + std::string{compiler_headers().files} + ", which it includes";
   std::optional<Candidate> partial;
   std::size_t line_of_partial = 0;
   const auto take = [&](const Candidate& candidate) {
@@ -101,8 +102,8 @@ SearchReport look(Kind kind, const Entry& entry, bool all, std::string* filename
     if (filename != nullptr) *filename = candidate.filename;
   };
   walk(kind, entry, report, [&](const Candidate& candidate) {
-    const bool there = is_there(kind, candidate);
-    if (there && kind == Kind::headers && !is_whole(entry, candidate)) {
+    const bool there = exists(kind, candidate);
+    if (there && kind == Kind::headers && !has_included_headers(entry, candidate)) {
       if (!partial) {
         partial = candidate;
         line_of_partial = report.attempts.size();
@@ -112,20 +113,22 @@ SearchReport look(Kind kind, const Entry& entry, bool all, std::string* filename
     }
     const bool first = there && report.abs_path.empty();
     report.attempts.push_back({candidate.step, candidate.file,
-                               !there  ? "not there"
+                               !there  ? "not found"
                                : first ? "found"
-                                       : "also there, not used"});
+                                       : "also found, not used"});
     if (first) take(candidate);
     return first && !all;
   });
   if (report.abs_path.empty() && partial) {
     take(*partial);
-    report.attempts[line_of_partial].outcome = "found, " + lacking.substr(lacking.find("without"));
+    report.attempts[line_of_partial].outcome =
+        "found, used " + lacking.substr(lacking.find("without"));
   }
   return report;
 }
 
-/// Answers by name. A miss is asked again when the folders of Python packages have changed since.
+/// Search results by kind and name. A miss is searched again after the site-packages folders have
+/// changed.
 class LocateCache {
  public:
   SearchReport get(Kind kind, const Entry& entry, std::string& filename) {
@@ -137,7 +140,7 @@ class LocateCache {
         (found->second.report.abs_path.empty() && found->second.generation != generation)) {
       Row row;
       row.generation = generation;
-      row.report = look(kind, entry, false, &row.filename);
+      row.report = search(kind, entry, false, &row.filename);
       found = rows_.insert_or_assign(key, std::move(row)).first;
     }
     filename = found->second.filename;
@@ -171,21 +174,21 @@ Located locate_or_throw(Kind kind, std::string_view name) {
   throw NotFoundError{std::move(miss)};
 }
 
-/// One lock for all: loading is rare, and dependencies are loaded while it is held.
+/// One lock for all libraries. It is recursive because a library's dependencies are loaded while it
+/// is held.
 struct Loaded {
   std::recursive_mutex mutex;
-  std::map<std::string_view, LoadedDL> rows;  // never shrinks; references stay valid
+  std::map<std::string_view, LoadedDL> rows;  // rows are never erased: callers keep references
 };
 
 Loaded& loaded() {
-  static auto* state =
-      new Loaded;  // outlives every static destructor: libraries are never unloaded
+  static auto* state = new Loaded;  // never destroyed: libraries are never unloaded
   return *state;
 }
 
-/// NVRTC looks for its built-in functions by name when it first compiles, and the system may answer
-/// with those of another toolkit: the ones that lie beside it are loaded before.
-void load_builtins_beside(const std::string& nvrtc) {
+/// Loads libnvrtc-builtins from NVRTC's folder. NVRTC opens it by soname on the first compilation,
+/// and the linker could find that of another toolkit.
+void load_nvrtc_builtins(const std::string& nvrtc) {
   std::error_code error;
   const auto folder = std::filesystem::path{nvrtc}.parent_path();
   for (const auto& file : std::filesystem::directory_iterator{folder, error}) {
@@ -195,9 +198,9 @@ void load_builtins_beside(const std::string& nvrtc) {
 }
 
 LoadedDL load(const Entry& entry) {
-  if (!made_for_this_machine(entry)) {
+  if (!supports_this_architecture(entry)) {
     throw NotAvailableError{"'" + std::string{entry.name} +
-                            "' is not made for this machine, only for " +
+                            "' is not available for this architecture, only for " +
                             std::string{entry.machine}};
   }
   for (const auto dependency : split(entry.needs)) load_nvidia_dynamic_lib(dependency);
@@ -206,8 +209,8 @@ LoadedDL load(const Entry& entry) {
   report.attempts.push_back({"already-loaded", quoted_files(entry), "not loaded in this process"});
   std::optional<LoadedDL> result;
   walk(Kind::dynamic_lib, entry, report, [&](const Candidate& candidate) {
-    std::string outcome = "not there";
-    if (is_there(Kind::dynamic_lib, candidate)) {
+    std::string outcome = "not found";
+    if (exists(Kind::dynamic_lib, candidate)) {
       if (void* handle = dlopen(candidate.path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
         result = LoadedDL{path_of(handle, candidate.path), false, handle, candidate.step};
         return true;
@@ -220,7 +223,7 @@ LoadedDL load(const Entry& entry) {
     return false;
   });
   if (!result) throw NotFoundError{std::move(report)};
-  if (entry.name == "nvrtc") load_builtins_beside(result->abs_path);
+  if (entry.name == "nvrtc") load_nvrtc_builtins(result->abs_path);
   return *std::move(result);
 }
 
@@ -298,12 +301,12 @@ SearchReport explain(std::string_view name, std::optional<Kind> kind) {
   }
   if (!kind)
     throw UnknownNameError{"Unknown name: '" + std::string{name} +
-                           "' is no library, header set or program of the catalogue"};
+                           "' is not a library, header set or program of the catalogue"};
   const Entry& entry = entry_of(*kind, name);
-  SearchReport report = look(*kind, entry, true);
+  SearchReport report = search(*kind, entry, true);
   if (*kind != Kind::dynamic_lib) return report;
   if (auto there = already_loaded(entry)) {
-    dlclose(there->handle);  // only the count that looking took
+    dlclose(there->handle);  // releases the reference that already_loaded() took
     std::string via = kLoadedElsewhere;
     {
       auto& state = loaded();
@@ -314,7 +317,7 @@ SearchReport explain(std::string_view name, std::optional<Kind> kind) {
     for (auto& attempt : report.attempts) {
       if (attempt.outcome == "found")
         attempt.outcome =
-            attempt.place == there->abs_path ? "there, loaded from here" : "also there, not used";
+            attempt.place == there->abs_path ? "found, loaded from here" : "also found, not used";
     }
     report.attempts.insert(report.attempts.begin(), {"already-loaded", there->abs_path, "found"});
     report.abs_path = there->abs_path;

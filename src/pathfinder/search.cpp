@@ -1,9 +1,9 @@
-// The documented order of cuda.pathfinder 1.8: wheels, conda, the system's linker (libraries), the
-// product's own variable, CUDA_PATH or CUDA_HOME, toolkits of the system. Driver libraries come
-// from the system's linker only.
+// search.cpp: the documented order of cuda.pathfinder 1.8: wheels, conda, the dynamic linker
+// (libraries only), the product's environment variable, CUDA_PATH or CUDA_HOME, installed toolkits.
+// Driver libraries are searched by the dynamic linker only.
 #include "pathfinder/search.hpp"
 
-#include "pathfinder/places.hpp"
+#include "pathfinder/search_roots.hpp"
 #include "pathfinder/system_linker.hpp"
 
 namespace cucore::pathfinder {
@@ -21,7 +21,7 @@ class Walk {
        const std::function<bool(const Candidate&)>& visit)
       : kind_{kind}, files_{split(entry.files)}, report_{report}, visit_{visit} {}
 
-  /// Newest file first within a folder, folders in their order.
+  /// Visits the folders under a root in order, and the files of each folder newest version first.
   bool under(const std::string& step, const std::string& root, std::string_view folders) {
     for (const auto folder : split(folders)) {
       const std::string path = folder_under(root, folder);
@@ -44,13 +44,13 @@ class Walk {
       bool any = false;
       for (const auto& path : candidates) {
         if (!is_file(path))
-          continue;  // the linker's folders are many; only what is there is worth a line
+          continue;  // the report lists no misses here: the linker has many folders
         any = true;
         if (visit_({"system-search", path, path, std::string{file}, {}})) return true;
       }
       if (!any)
         note("system-search", std::string{file},
-             "not there (linker's folders, LD_LIBRARY_PATH and cache)");
+             "not found (linker's folders, LD_LIBRARY_PATH and cache)");
     }
     return false;
   }
@@ -104,16 +104,16 @@ void walk(Kind kind, const Entry& entry, SearchReport& report,
            "skipped");
   }
   for (const auto& root : toolkit_roots()) {
-    if (root == cuda_path_or_home()) continue;  // looked at above
+    if (root == cuda_path_or_home()) continue;  // already visited
     if (w.under("system-ctk-root", root, entry.root)) return;
   }
 }
 
-bool is_there(Kind kind, const Candidate& candidate) {
+bool exists(Kind kind, const Candidate& candidate) {
   return kind == Kind::binary ? is_executable(candidate.file) : is_file(candidate.file);
 }
 
-bool is_whole(const Entry& entry, const Candidate& candidate) {
+bool has_included_headers(const Entry& entry, const Candidate& candidate) {
   if (entry.needs != compiler_headers().name) return true;
   const Entry& needed = compiler_headers();
   const std::string file = "/" + std::string{needed.files};

@@ -1,4 +1,4 @@
-// The search itself: which files are tried, in which order.
+// search.hpp: the order in which files are searched.
 #pragma once
 
 #include <functional>
@@ -11,30 +11,29 @@
 
 namespace cucore::pathfinder {
 
-/// A place to try: `file` must be there, `path` is the answer (the folder for headers, else the
-/// file).
+/// A candidate matches if `file` exists; `path` is then the result (the folder for headers, else
+/// the file).
 struct Candidate {
   std::string step;
   std::string path;
   std::string file;
   std::string filename;
-  std::string root;  ///< what the folders of the catalogue hang from; empty for the linker's
+  std::string root;  ///< the search root that contains it; empty for the dynamic linker's results
 };
 
-/// Calls `visit` for every place of the documented order until it answers true; steps that do not
-/// apply are noted in `report`. Already loaded libraries are not part of it: the loader asks for
-/// them first.
+/// Calls `visit` for every candidate in the documented order until it returns true, and records
+/// skipped steps in `report`. The caller handles libraries that are already loaded.
 void walk(Kind kind, const Entry& entry, SearchReport& report,
           const std::function<bool(const Candidate&)>& visit);
 
-/// True when the component is there, without loading it.
-bool is_there(Kind kind, const Candidate& candidate);
+/// True if the candidate's file exists (for programs: is executable). Loads nothing.
+bool exists(Kind kind, const Candidate& candidate);
 
-/// False for headers that include others which are nowhere under the candidate's root: a wheel of
-/// the runtime without the compiler's.
-bool is_whole(const Entry& entry, const Candidate& candidate);
+/// False if headers that the candidate includes are missing under its root: for example a wheel of
+/// the runtime without the wheel of the compiler's headers.
+bool has_included_headers(const Entry& entry, const Candidate& candidate);
 
-/// The folder that has the compiler's headers (crt/host_defines.h), in the order of any search.
+/// Searches for the folder with the compiler's headers (crt/host_defines.h).
 std::optional<Located> locate_compiler_headers();
 
 }  // namespace cucore::pathfinder

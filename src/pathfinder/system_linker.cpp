@@ -1,5 +1,5 @@
-// The dynamic linker's search path and cache, read rather than run: a search must not execute a
-// library's constructors.
+// system_linker.cpp: reads the dynamic linker's search path and cache. It never calls dlopen(),
+// because a search must not execute a library's constructors.
 #include "pathfinder/system_linker.hpp"
 
 #include <dlfcn.h>
@@ -47,7 +47,7 @@ constexpr std::int32_t kMachineFlags = 0x0303;
 constexpr std::int32_t kMachineFlags = 0x0a03;
 #else
 constexpr std::int32_t kMachineFlags =
-    -1;  // unknown: accept every entry, dlopen refuses a foreign file
+    -1;  // unknown: accepts every entry; dlopen() rejects files of other machines
 #endif
 
 std::string_view string_at(std::string_view bytes, std::size_t offset) {
@@ -57,7 +57,7 @@ std::string_view string_at(std::string_view bytes, std::size_t offset) {
   return end == std::string_view::npos ? std::string_view{} : rest.substr(0, end);
 }
 
-/// One look at the folders the linker was started with; they cannot change later.
+/// The linker's search folders. They are fixed at process start, so they are read once.
 struct Folders {
   std::vector<std::string> first;     // run-time paths, LD_LIBRARY_PATH
   std::vector<std::string> defaults;  // built into the linker
@@ -105,7 +105,7 @@ std::vector<std::string> cached_paths(std::string_view soname) {
 
 std::vector<std::string> paths_in_linker_cache(std::string_view bytes, std::string_view soname) {
   std::vector<std::string> paths;
-  // Old systems keep a table of an older format in front of this one.
+  // Old glibc versions write a table in an older format before this one.
   const auto start = bytes.find(kMagic);
   if (start == std::string_view::npos) return paths;
   bytes.remove_prefix(start);

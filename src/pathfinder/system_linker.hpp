@@ -1,4 +1,4 @@
-// Where the dynamic linker would look for a library, without loading anything.
+// system_linker.hpp: the dynamic linker's search, without loading a library.
 #pragma once
 
 #include <string>
@@ -7,15 +7,14 @@
 
 namespace cucore::pathfinder {
 
-/// Full paths at which the dynamic linker would find `soname`, best first: run-time paths of the
-/// program and LD_LIBRARY_PATH, the linker's cache, the default folders. Relative folders are left
-/// out: the linker reads them (and empty entries of LD_LIBRARY_PATH) as places under the working
-/// directory, where anyone may have planted a file.
+/// Paths at which the dynamic linker would find `soname`, in its order: the program's run-time path
+/// and LD_LIBRARY_PATH, the linker's cache, the default folders. Relative folders and empty entries
+/// of LD_LIBRARY_PATH are skipped: the linker resolves them against the working directory, where
+/// another user may have placed a file.
 std::vector<std::string> linker_candidates(std::string_view soname);
 
-/// The cache of the dynamic linker (ld.so.cache, format 1.1) as (soname, path) rows that suit this
-/// machine. Exposed for tests: `bytes` may be anything; what is not a well-formed cache gives no
-/// rows.
+/// Paths of `soname` for this architecture in the contents of ld.so.cache (format 1.1). Exposed for
+/// tests. Accepts any `bytes`: a malformed cache yields no paths.
 std::vector<std::string> paths_in_linker_cache(std::string_view bytes, std::string_view soname);
 
 }  // namespace cucore::pathfinder

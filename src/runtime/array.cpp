@@ -1,4 +1,4 @@
-// array.cpp: arrays, mipmapped arrays and their channel descriptions.
+// array.cpp: arrays, mipmapped arrays and channel descriptors.
 #include "runtime/format.hpp"
 
 namespace cucore::rt {
@@ -95,7 +95,7 @@ bool descriptor(const cudaChannelFormatDesc* desc, const cudaExtent& extent, uns
 
 cudaError_t malloc_3d_array(cudaArray_t* array, const cudaChannelFormatDesc* desc,
                             cudaExtent extent, unsigned flags) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
     if (array == nullptr || !descriptor(desc, extent, flags, &shape))
       return CUDA_ERROR_INVALID_VALUE;
@@ -110,7 +110,7 @@ cudaError_t malloc_array(cudaArray_t* array, const cudaChannelFormatDesc* desc, 
 
 cudaError_t malloc_mipmapped(cudaMipmappedArray_t* array, const cudaChannelFormatDesc* desc,
                              cudaExtent extent, unsigned levels, unsigned flags) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
     if (array == nullptr || !descriptor(desc, extent, flags, &shape))
       return CUDA_ERROR_INVALID_VALUE;
@@ -119,13 +119,13 @@ cudaError_t malloc_mipmapped(cudaMipmappedArray_t* array, const cudaChannelForma
 }
 
 cudaError_t free_array(cudaArray_t array) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     return array == nullptr ? CUDA_SUCCESS : d.cuArrayDestroy(as_array(array));
   });
 }
 
 cudaError_t free_mipmapped(cudaMipmappedArray_t array) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     return array == nullptr ? CUDA_SUCCESS
                             : d.cuMipmappedArrayDestroy(reinterpret_cast<CUmipmappedArray>(array));
   });
@@ -133,7 +133,7 @@ cudaError_t free_mipmapped(cudaMipmappedArray_t array) {
 
 cudaError_t array_info(cudaChannelFormatDesc* desc, cudaExtent* extent, unsigned* flags,
                        cudaArray_t array) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
     if (const CUresult code = d.cuArray3DGetDescriptor(&shape, as_array(array));
         code != CUDA_SUCCESS)
@@ -146,12 +146,12 @@ cudaError_t array_info(cudaChannelFormatDesc* desc, cudaExtent* extent, unsigned
 }
 
 cudaError_t channel_desc(cudaChannelFormatDesc* desc, cudaArray_const_t array) {
-  if (desc == nullptr) return note(cudaErrorInvalidValue);
+  if (desc == nullptr) return set_last_error(cudaErrorInvalidValue);
   return array_info(desc, nullptr, nullptr, const_cast<cudaArray_t>(array));
 }
 
 cudaError_t linear_max_width(std::size_t* width, const cudaChannelFormatDesc* desc, int device) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     Format format{};
     if (width == nullptr || desc == nullptr || !to_format(*desc, &format))
       return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,4 @@
-// copy.cpp: copies in one, two and three dimensions, between memory and arrays, and between
-// devices.
+// copy.cpp: one-, two- and three-dimensional copies between memory, arrays and peer devices.
 #include <algorithm>
 #include <cstddef>
 
@@ -8,13 +7,13 @@
 namespace cucore::rt {
 namespace {
 
-struct Sides {
+struct MemoryTypes {
   CUmemorytype source, destination;
 };
 
-/// Where the ends of a copy are; cudaMemcpyDefault leaves it to unified addressing. False for an
-/// unknown kind.
-bool sides(cudaMemcpyKind kind, Sides* out) {
+/// Memory types of source and destination for a copy kind; unified for cudaMemcpyDefault. Returns
+/// false for an unknown kind.
+bool memory_types(cudaMemcpyKind kind, MemoryTypes* out) {
   switch (kind) {
     case cudaMemcpyHostToHost:
       *out = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST};
@@ -36,9 +35,9 @@ bool sides(cudaMemcpyKind kind, Sides* out) {
 }
 
 cudaError_t copy(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind) {
-  return run([=](const DriverTable& d) -> CUresult {
-    Sides ends{};
-    if (!sides(kind, &ends)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
+  return call_with_context([=](const DriverTable& d) -> CUresult {
+    MemoryTypes types{};
+    if (!memory_types(kind, &types)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
     if (count == 0) return CUDA_SUCCESS;
     switch (kind) {
       case cudaMemcpyHostToDevice:
@@ -55,9 +54,9 @@ cudaError_t copy(void* dst, const void* src, std::size_t count, cudaMemcpyKind k
 
 cudaError_t copy_async(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind,
                        cudaStream_t stream) {
-  return run([=](const DriverTable& d) -> CUresult {
-    Sides ends{};
-    if (!sides(kind, &ends)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
+  return call_with_context([=](const DriverTable& d) -> CUresult {
+    MemoryTypes types{};
+    if (!memory_types(kind, &types)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
     if (count == 0) return CUDA_SUCCESS;
     switch (kind) {
       case cudaMemcpyHostToDevice:
@@ -73,36 +72,36 @@ cudaError_t copy_async(void* dst, const void* src, std::size_t count, cudaMemcpy
 }
 
 // ---- two dimensions
-// ---------------------------------------------------------------------------------------------------------
 
-/// One end of a rectangle: memory with a pitch, or an array with an offset in bytes.
-struct End {
+/// Source or destination of a two-dimensional copy: memory with a pitch, or an array with an offset
+/// in bytes.
+struct Endpoint {
   void* memory = nullptr;
   std::size_t pitch = 0;
   CUarray array = nullptr;
   std::size_t x = 0, y = 0;
 };
 
-End memory_end(const void* p, std::size_t pitch) {
+Endpoint memory_endpoint(const void* p, std::size_t pitch) {
   return {const_cast<void*>(p), pitch, nullptr, 0, 0};
 }
-End array_end(cudaArray_const_t a, std::size_t x, std::size_t y) {
+Endpoint array_endpoint(cudaArray_const_t a, std::size_t x, std::size_t y) {
   return {nullptr, 0, as_array(a), x, y};
 }
 
-CUDA_MEMCPY2D rectangle(const End& dst, const End& src, std::size_t width, std::size_t height,
-                        const Sides& ends) {
+CUDA_MEMCPY2D rectangle(const Endpoint& dst, const Endpoint& src, std::size_t width,
+                        std::size_t height, const MemoryTypes& types) {
   CUDA_MEMCPY2D c{};
   c.srcXInBytes = src.x;
   c.srcY = src.y;
-  c.srcMemoryType = src.array != nullptr ? CU_MEMORYTYPE_ARRAY : ends.source;
+  c.srcMemoryType = src.array != nullptr ? CU_MEMORYTYPE_ARRAY : types.source;
   c.srcHost = src.memory;
   c.srcDevice = device_pointer(src.memory);
   c.srcArray = src.array;
   c.srcPitch = src.pitch;
   c.dstXInBytes = dst.x;
   c.dstY = dst.y;
-  c.dstMemoryType = dst.array != nullptr ? CU_MEMORYTYPE_ARRAY : ends.destination;
+  c.dstMemoryType = dst.array != nullptr ? CU_MEMORYTYPE_ARRAY : types.destination;
   c.dstHost = dst.memory;
   c.dstDevice = device_pointer(dst.memory);
   c.dstArray = dst.array;
@@ -112,82 +111,82 @@ CUDA_MEMCPY2D rectangle(const End& dst, const End& src, std::size_t width, std::
   return c;
 }
 
-cudaError_t copy_rectangle(const End& dst, const End& src, std::size_t width, std::size_t height,
-                           cudaMemcpyKind kind, bool async, cudaStream_t stream) {
-  return run([&](const DriverTable& d) -> CUresult {
-    Sides ends{};
-    if (!sides(kind, &ends)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
+cudaError_t copy_rectangle(const Endpoint& dst, const Endpoint& src, std::size_t width,
+                           std::size_t height, cudaMemcpyKind kind, bool async,
+                           cudaStream_t stream) {
+  return call_with_context([&](const DriverTable& d) -> CUresult {
+    MemoryTypes types{};
+    if (!memory_types(kind, &types)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
     if (width == 0 || height == 0) return CUDA_SUCCESS;
     const bool narrow_source = src.array == nullptr && src.pitch != 0 && src.pitch < width;
     const bool narrow_target = dst.array == nullptr && dst.pitch != 0 && dst.pitch < width;
     if (narrow_source || narrow_target) return static_cast<CUresult>(cudaErrorInvalidPitchValue);
-    const CUDA_MEMCPY2D c = rectangle(dst, src, width, height, ends);
+    const CUDA_MEMCPY2D c = rectangle(dst, src, width, height, types);
     return async ? d.cuMemcpy2DAsync(&c, stream) : d.cuMemcpy2DUnaligned(&c);
   });
 }
 
 cudaError_t copy_2d(void* dst, std::size_t dpitch, const void* src, std::size_t spitch,
                     std::size_t width, std::size_t height, cudaMemcpyKind kind) {
-  return copy_rectangle(memory_end(dst, dpitch), memory_end(src, spitch), width, height, kind,
-                        false, nullptr);
+  return copy_rectangle(memory_endpoint(dst, dpitch), memory_endpoint(src, spitch), width, height,
+                        kind, false, nullptr);
 }
 cudaError_t copy_2d_async(void* dst, std::size_t dpitch, const void* src, std::size_t spitch,
                           std::size_t width, std::size_t height, cudaMemcpyKind kind,
                           cudaStream_t stream) {
-  return copy_rectangle(memory_end(dst, dpitch), memory_end(src, spitch), width, height, kind, true,
-                        stream);
+  return copy_rectangle(memory_endpoint(dst, dpitch), memory_endpoint(src, spitch), width, height,
+                        kind, true, stream);
 }
 cudaError_t copy_2d_to_array(cudaArray_t dst, std::size_t x, std::size_t y, const void* src,
                              std::size_t spitch, std::size_t width, std::size_t height,
                              cudaMemcpyKind kind) {
-  return copy_rectangle(array_end(dst, x, y), memory_end(src, spitch), width, height, kind, false,
-                        nullptr);
+  return copy_rectangle(array_endpoint(dst, x, y), memory_endpoint(src, spitch), width, height,
+                        kind, false, nullptr);
 }
 cudaError_t copy_2d_to_array_async(cudaArray_t dst, std::size_t x, std::size_t y, const void* src,
                                    std::size_t spitch, std::size_t width, std::size_t height,
                                    cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_rectangle(array_end(dst, x, y), memory_end(src, spitch), width, height, kind, true,
-                        stream);
+  return copy_rectangle(array_endpoint(dst, x, y), memory_endpoint(src, spitch), width, height,
+                        kind, true, stream);
 }
 cudaError_t copy_2d_from_array(void* dst, std::size_t dpitch, cudaArray_const_t src, std::size_t x,
                                std::size_t y, std::size_t width, std::size_t height,
                                cudaMemcpyKind kind) {
-  return copy_rectangle(memory_end(dst, dpitch), array_end(src, x, y), width, height, kind, false,
-                        nullptr);
+  return copy_rectangle(memory_endpoint(dst, dpitch), array_endpoint(src, x, y), width, height,
+                        kind, false, nullptr);
 }
 cudaError_t copy_2d_from_array_async(void* dst, std::size_t dpitch, cudaArray_const_t src,
                                      std::size_t x, std::size_t y, std::size_t width,
                                      std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_rectangle(memory_end(dst, dpitch), array_end(src, x, y), width, height, kind, true,
-                        stream);
+  return copy_rectangle(memory_endpoint(dst, dpitch), array_endpoint(src, x, y), width, height,
+                        kind, true, stream);
 }
 cudaError_t copy_2d_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArray_const_t src,
                            std::size_t sx, std::size_t sy, std::size_t width, std::size_t height,
                            cudaMemcpyKind kind) {
-  return copy_rectangle(array_end(dst, dx, dy), array_end(src, sx, sy), width, height, kind, false,
-                        nullptr);
+  return copy_rectangle(array_endpoint(dst, dx, dy), array_endpoint(src, sx, sy), width, height,
+                        kind, false, nullptr);
 }
 
-// ---- a run of bytes to or from an array: whole rows, with a ragged first and last one
-// -------------------------------------
+// ---- linear byte ranges of arrays: partial first row, full rows, partial last row
 
-cudaError_t copy_run(cudaArray_const_t array, std::size_t x, std::size_t y, char* memory,
-                     std::size_t count, bool to_array, cudaMemcpyKind kind, bool async,
-                     cudaStream_t stream) {
+cudaError_t copy_array_bytes(cudaArray_const_t array, std::size_t x, std::size_t y, char* memory,
+                             std::size_t count, bool to_array, cudaMemcpyKind kind, bool async,
+                             cudaStream_t stream) {
   std::size_t row = 0;
-  const cudaError_t asked = run([&](const DriverTable& d) {
+  const cudaError_t described = call_with_context([&](const DriverTable& d) {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
     const CUresult code = d.cuArray3DGetDescriptor(&shape, as_array(array));
     row = shape.Width * format_bytes(shape.Format) * shape.NumChannels;
     return code;
   });
-  if (asked != cudaSuccess) return asked;
+  if (described != cudaSuccess) return described;
   while (count != 0) {
-    if (row == 0 || x >= row) return note(cudaErrorInvalidValue);
+    if (row == 0 || x >= row) return set_last_error(cudaErrorInvalidValue);
     const bool whole = x == 0 && count >= row;
     const std::size_t width = whole ? row : std::min(count, row - x);
     const std::size_t height = whole ? count / row : 1;
-    const End there = array_end(array, x, y), here = memory_end(memory, width);
+    const Endpoint there = array_endpoint(array, x, y), here = memory_endpoint(memory, width);
     const cudaError_t code = to_array
                                  ? copy_rectangle(there, here, width, height, kind, async, stream)
                                  : copy_rectangle(here, there, width, height, kind, async, stream);
@@ -202,25 +201,25 @@ cudaError_t copy_run(cudaArray_const_t array, std::size_t x, std::size_t y, char
 
 cudaError_t copy_to_array(cudaArray_t dst, std::size_t x, std::size_t y, const void* src,
                           std::size_t count, cudaMemcpyKind kind) {
-  return copy_run(dst, x, y, static_cast<char*>(const_cast<void*>(src)), count, true, kind, false,
-                  nullptr);
+  return copy_array_bytes(dst, x, y, static_cast<char*>(const_cast<void*>(src)), count, true, kind,
+                          false, nullptr);
 }
 cudaError_t copy_to_array_async(cudaArray_t dst, std::size_t x, std::size_t y, const void* src,
                                 std::size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_run(dst, x, y, static_cast<char*>(const_cast<void*>(src)), count, true, kind, true,
-                  stream);
+  return copy_array_bytes(dst, x, y, static_cast<char*>(const_cast<void*>(src)), count, true, kind,
+                          true, stream);
 }
 cudaError_t copy_from_array(void* dst, cudaArray_const_t src, std::size_t x, std::size_t y,
                             std::size_t count, cudaMemcpyKind kind) {
-  return copy_run(src, x, y, static_cast<char*>(dst), count, false, kind, false, nullptr);
+  return copy_array_bytes(src, x, y, static_cast<char*>(dst), count, false, kind, false, nullptr);
 }
 cudaError_t copy_from_array_async(void* dst, cudaArray_const_t src, std::size_t x, std::size_t y,
                                   std::size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_run(src, x, y, static_cast<char*>(dst), count, false, kind, true, stream);
+  return copy_array_bytes(src, x, y, static_cast<char*>(dst), count, false, kind, true, stream);
 }
 cudaError_t copy_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArray_const_t src,
                         std::size_t sx, std::size_t sy, std::size_t count, cudaMemcpyKind) {
-  return run([&](const DriverTable& d) {
+  return call_with_context([&](const DriverTable& d) {
     const auto row_bytes = [&](cudaArray_const_t array, std::size_t* bytes) {
       CUDA_ARRAY3D_DESCRIPTOR shape{};
       const CUresult code = d.cuArray3DGetDescriptor(&shape, as_array(array));
@@ -231,7 +230,7 @@ cudaError_t copy_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArr
     CUresult code = row_bytes(dst, &wide);
     if (code == CUDA_SUCCESS) code = row_bytes(src, &from);
     if (code == CUDA_SUCCESS && (dx >= wide || sx >= from)) code = CUDA_ERROR_INVALID_VALUE;
-    while (code == CUDA_SUCCESS && count != 0) {  // to the end of a row of either
+    while (code == CUDA_SUCCESS && count != 0) {  // each copy ends where either array's row ends
       CUDA_MEMCPY2D c{};
       c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
       c.srcArray = as_array(src);
@@ -252,7 +251,6 @@ cudaError_t copy_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArr
 }
 
 // ---- three dimensions and peers
-// ---------------------------------------------------------------------------------------------
 
 cudaError_t copy_3d(const cudaMemcpy3DParms* p) {
   return converted(to_copy_3d, p,
@@ -265,7 +263,7 @@ cudaError_t copy_3d_async(const cudaMemcpy3DParms* p, cudaStream_t stream) {
   });
 }
 
-// A copy between devices is a copy that names contexts where the other has reserved fields.
+// CUDA_MEMCPY3D_PEER has CUDA_MEMCPY3D's layout, with contexts in the reserved fields.
 static_assert(sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER) &&
               offsetof(CUDA_MEMCPY3D, reserved0) == offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&
               offsetof(CUDA_MEMCPY3D, reserved1) == offsetof(CUDA_MEMCPY3D_PEER, dstContext) &&
@@ -303,8 +301,8 @@ cudaError_t copy_3d_peer_async(const cudaMemcpy3DPeerParms* p, cudaStream_t stre
 }
 
 template <class Body>
-cudaError_t with_both(int dst_device, int src_device, Body body) {
-  return run([&](const DriverTable& d) {
+cudaError_t with_both_contexts(int dst_device, int src_device, Body body) {
+  return call_with_context([&](const DriverTable& d) {
     CUcontext dst = nullptr, src = nullptr;
     if (const CUresult code = primary_context(dst_device, &dst); code != CUDA_SUCCESS) return code;
     if (const CUresult code = primary_context(src_device, &src); code != CUDA_SUCCESS) return code;
@@ -314,28 +312,31 @@ cudaError_t with_both(int dst_device, int src_device, Body body) {
 
 cudaError_t copy_peer(void* dst, int dst_device, const void* src, int src_device,
                       std::size_t count) {
-  return with_both(dst_device, src_device, [=](const DriverTable& d, CUcontext to, CUcontext from) {
-    return count == 0 ? CUDA_SUCCESS
-                      : d.cuMemcpyPeer(device_pointer(dst), to, device_pointer(src), from, count);
-  });
+  return with_both_contexts(
+      dst_device, src_device, [=](const DriverTable& d, CUcontext to, CUcontext from) {
+        return count == 0
+                   ? CUDA_SUCCESS
+                   : d.cuMemcpyPeer(device_pointer(dst), to, device_pointer(src), from, count);
+      });
 }
 
 cudaError_t copy_peer_async(void* dst, int dst_device, const void* src, int src_device,
                             std::size_t count, cudaStream_t stream) {
-  return with_both(dst_device, src_device, [=](const DriverTable& d, CUcontext to, CUcontext from) {
-    return count == 0 ? CUDA_SUCCESS
-                      : d.cuMemcpyPeerAsync(device_pointer(dst), to, device_pointer(src), from,
-                                            count, stream);
-  });
+  return with_both_contexts(
+      dst_device, src_device, [=](const DriverTable& d, CUcontext to, CUcontext from) {
+        return count == 0 ? CUDA_SUCCESS
+                          : d.cuMemcpyPeerAsync(device_pointer(dst), to, device_pointer(src), from,
+                                                count, stream);
+      });
 }
 
 }  // namespace
 
 CUresult to_copy_3d(const DriverTable& d, const cudaMemcpy3DParms& p, CUDA_MEMCPY3D* out) {
   *out = {};
-  Sides ends{};
-  if (!sides(p.kind, &ends)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
-  // exactly one of array and pointer at each end
+  MemoryTypes types{};
+  if (!memory_types(p.kind, &types)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
+  // source and destination each have exactly one of array and pointer
   if ((p.srcArray != nullptr) == (p.srcPtr.ptr != nullptr)) return CUDA_ERROR_INVALID_VALUE;
   if ((p.dstArray != nullptr) == (p.dstPtr.ptr != nullptr)) return CUDA_ERROR_INVALID_VALUE;
   std::size_t src_element = 1, dst_element = 1;
@@ -355,7 +356,7 @@ CUresult to_copy_3d(const DriverTable& d, const cudaMemcpy3DParms& p, CUDA_MEMCP
   out->srcXInBytes = p.srcPos.x * src_element;
   out->srcY = p.srcPos.y;
   out->srcZ = p.srcPos.z;
-  out->srcMemoryType = p.srcArray != nullptr ? CU_MEMORYTYPE_ARRAY : ends.source;
+  out->srcMemoryType = p.srcArray != nullptr ? CU_MEMORYTYPE_ARRAY : types.source;
   out->srcHost = p.srcPtr.ptr;
   out->srcDevice = device_pointer(p.srcPtr.ptr);
   out->srcArray = as_array(p.srcArray);
@@ -364,7 +365,7 @@ CUresult to_copy_3d(const DriverTable& d, const cudaMemcpy3DParms& p, CUDA_MEMCP
   out->dstXInBytes = p.dstPos.x * dst_element;
   out->dstY = p.dstPos.y;
   out->dstZ = p.dstPos.z;
-  out->dstMemoryType = p.dstArray != nullptr ? CU_MEMORYTYPE_ARRAY : ends.destination;
+  out->dstMemoryType = p.dstArray != nullptr ? CU_MEMORYTYPE_ARRAY : types.destination;
   out->dstHost = p.dstPtr.ptr;
   out->dstDevice = device_pointer(p.dstPtr.ptr);
   out->dstArray = as_array(p.dstArray);
@@ -412,12 +413,12 @@ void from_copy_3d(const DriverTable& d, const CUDA_MEMCPY3D& c, cudaMemcpy3DParm
 
 CUDA_MEMCPY3D flat_copy(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind) {
   CUDA_MEMCPY3D c{};
-  Sides ends{CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED};
-  sides(kind, &ends);
-  c.srcMemoryType = ends.source;
+  MemoryTypes types{CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED};
+  memory_types(kind, &types);
+  c.srcMemoryType = types.source;
   c.srcHost = src;
   c.srcDevice = device_pointer(src);
-  c.dstMemoryType = ends.destination;
+  c.dstMemoryType = types.destination;
   c.dstHost = dst;
   c.dstDevice = device_pointer(dst);
   c.srcPitch = c.dstPitch = c.WidthInBytes = count;

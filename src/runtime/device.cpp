@@ -1,4 +1,4 @@
-// device.cpp: the thread's device, primary contexts on demand, limits, peers, reset.
+// device.cpp: the thread's device, primary contexts (retained on first use), limits, peers, reset.
 #include <mutex>
 #include <vector>
 
@@ -8,16 +8,15 @@
 namespace cucore::rt {
 namespace {
 
-thread_local CUdevice chosen = 0;
+thread_local CUdevice thread_device = 0;
 
-struct Primaries {
+struct PrimaryContexts {
   cucore::detail::Mutex mutex;
-  std::vector<CUcontext>
-      contexts;  // by device; retained for the life of the process, or until cudaDeviceReset
+  std::vector<CUcontext> contexts;  // by device; retained until cudaDeviceReset or process exit
 };
 
-Primaries& primaries() {
-  static Primaries* const instance = new Primaries;
+PrimaryContexts& primary_contexts() {
+  static PrimaryContexts* const instance = new PrimaryContexts;
   return *instance;
 }
 
@@ -28,43 +27,42 @@ CUresult check_ordinal(const DriverTable& d, int device) {
 }
 
 cudaError_t get_device_count(int* count) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     return count == nullptr ? CUDA_ERROR_INVALID_VALUE : d.cuDeviceGetCount(count);
   });
 }
 
 cudaError_t set_device(int device) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     if (const CUresult code = check_ordinal(d, device); code != CUDA_SUCCESS) return code;
     CUcontext context = nullptr;
     if (const CUresult code = primary_context(device, &context); code != CUDA_SUCCESS) return code;
     if (const CUresult code = d.cuCtxSetCurrent(context); code != CUDA_SUCCESS) return code;
-    choose_device(device);
+    set_thread_device(device);
     return CUDA_SUCCESS;
   });
 }
 
-/// The devices a thread that has chosen none may be put on: the first of the list is the one it
-/// gets.
+/// Makes the first device of the list the default of a thread that has not called cudaSetDevice.
 cudaError_t set_valid_devices(int* devices, int count) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     if (count < 0 || (count > 0 && devices == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     for (int i = 0; i < count; ++i) {
       if (const CUresult code = check_ordinal(d, devices[i]); code != CUDA_SUCCESS) return code;
     }
-    choose_device(count > 0 ? devices[0] : 0);
+    set_thread_device(count > 0 ? devices[0] : 0);
     return CUDA_SUCCESS;
   });
 }
 
 cudaError_t get_device(int* device) {
-  return query([=](const DriverTable&) {
+  return call_driver([=](const DriverTable&) {
     return device == nullptr ? CUDA_ERROR_INVALID_VALUE : current_device(device);
   });
 }
 
 cudaError_t init_device(int device, unsigned flags, unsigned use_flags) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     if (const CUresult code = check_ordinal(d, device); code != CUDA_SUCCESS) return code;
     if ((use_flags & cudaInitDeviceFlagsAreValid) != 0) {
       if (const CUresult code = d.cuDevicePrimaryCtxSetFlags(device, flags); code != CUDA_SUCCESS)
@@ -76,7 +74,7 @@ cudaError_t init_device(int device, unsigned flags, unsigned use_flags) {
 }
 
 cudaError_t set_device_flags(unsigned flags) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     CUdevice device = 0;
     if (const CUresult code = current_device(&device); code != CUDA_SUCCESS) return code;
     return d.cuDevicePrimaryCtxSetFlags(device, flags & ~static_cast<unsigned>(cudaDeviceMapHost));
@@ -84,7 +82,7 @@ cudaError_t set_device_flags(unsigned flags) {
 }
 
 cudaError_t get_device_flags(unsigned* flags) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUcontext context = nullptr;
     CUresult code = d.cuCtxGetCurrent(&context);
@@ -92,27 +90,27 @@ cudaError_t get_device_flags(unsigned* flags) {
       code = d.cuCtxGetFlags(flags);
     } else if (code == CUDA_SUCCESS) {
       int active = 0;
-      code = d.cuDevicePrimaryCtxGetState(chosen, flags, &active);
+      code = d.cuDevicePrimaryCtxGetState(thread_device, flags, &active);
     }
-    *flags |= cudaDeviceMapHost;  // always on
+    *flags |= cudaDeviceMapHost;  // always set
     return code;
   });
 }
 
 cudaError_t device_reset() {
-  return query([](const DriverTable& d) {
+  return call_driver([](const DriverTable& d) {
     CUdevice device = 0;
     if (const CUresult code = current_device(&device); code != CUDA_SUCCESS) return code;
-    forget_primary(device);
+    release_primary_context(device);
     d.cuCtxSetCurrent(nullptr);
     return d.cuDevicePrimaryCtxReset(device);
   });
 }
 
-/// Runs `body` with the primary context of a peer device.
+/// Calls `body` with the primary context of a peer device.
 template <class Body>
 cudaError_t with_peer(int peer, Body body) {
-  return run([&](const DriverTable& d) {
+  return call_with_context([&](const DriverTable& d) {
     if (const CUresult code = check_ordinal(d, peer); code != CUDA_SUCCESS) return code;
     CUcontext context = nullptr;
     if (const CUresult code = primary_context(peer, &context); code != CUDA_SUCCESS) return code;
@@ -130,7 +128,7 @@ cudaError_t disable_peer(int peer) {
 }
 
 cudaError_t choose(int* device, const cudaDeviceProp* wanted) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     if (device == nullptr || wanted == nullptr) return CUDA_ERROR_INVALID_VALUE;
     int count = 0;
     if (const CUresult code = d.cuDeviceGetCount(&count); code != CUDA_SUCCESS) return code;
@@ -151,9 +149,10 @@ cudaError_t choose(int* device, const cudaDeviceProp* wanted) {
   });
 }
 
-/// Retired settings of shared memory banks: accepted, and always what the hardware has.
+/// The shared memory bank size is deprecated: setting it has no effect, and the value is the
+/// hardware's.
 cudaError_t get_shared_config(cudaSharedMemConfig* config) {
-  if (config == nullptr) return note(cudaErrorInvalidValue);
+  if (config == nullptr) return set_last_error(cudaErrorInvalidValue);
   *config = cudaSharedMemBankSizeFourByte;
   return cudaSuccess;
 }
@@ -161,10 +160,10 @@ cudaError_t set_shared_config(cudaSharedMemConfig) { return cudaSuccess; }
 
 }  // namespace
 
-void choose_device(CUdevice device) noexcept { chosen = device; }
+void set_thread_device(CUdevice device) noexcept { thread_device = device; }
 
 CUresult primary_context(CUdevice device, CUcontext* context) {
-  Primaries& p = primaries();
+  PrimaryContexts& p = primary_contexts();
   const std::lock_guard lock{p.mutex};
   if (p.contexts.size() <= static_cast<std::size_t>(device))
     p.contexts.resize(static_cast<std::size_t>(device) + 1);
@@ -178,8 +177,8 @@ CUresult primary_context(CUdevice device, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-void forget_primary(CUdevice device) {
-  Primaries& p = primaries();
+void release_primary_context(CUdevice device) {
+  PrimaryContexts& p = primary_contexts();
   const std::lock_guard lock{p.mutex};
   if (static_cast<std::size_t>(device) < p.contexts.size() &&
       p.contexts[static_cast<std::size_t>(device)] != nullptr) {
@@ -194,7 +193,8 @@ CUresult ensure_context() {
   if (const CUresult code = d.cuCtxGetCurrent(&context); code != CUDA_SUCCESS) return code;
   if (context != nullptr) [[likely]]
     return CUDA_SUCCESS;
-  if (const CUresult code = primary_context(chosen, &context); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = primary_context(thread_device, &context); code != CUDA_SUCCESS)
+    return code;
   return d.cuCtxSetCurrent(context);
 }
 
@@ -203,7 +203,7 @@ CUresult current_device(CUdevice* device) {
   CUcontext context = nullptr;
   if (const CUresult code = d.cuCtxGetCurrent(&context); code != CUDA_SUCCESS) return code;
   if (context != nullptr) return d.cuCtxGetDevice(device);
-  *device = chosen;
+  *device = thread_device;
   return CUDA_SUCCESS;
 }
 

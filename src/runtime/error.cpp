@@ -1,4 +1,4 @@
-// error.cpp: the thread's last error, names and texts of errors, versions.
+// error.cpp: the thread's last error, error names and descriptions, versions.
 #include <cstring>
 #include <string>
 
@@ -38,7 +38,7 @@ const char* get_error_string(cudaError_t code) {
     if (driver().cuGetErrorString(static_cast<CUresult>(code), &text) == CUDA_SUCCESS &&
         text != nullptr)
       return text;
-  } catch (const std::exception&) {  // names need no driver
+  } catch (const std::exception&) {  // no driver: the error name is returned instead
   }
   return code == cudaSuccess ? "no error" : get_error_name(code);
 }
@@ -47,16 +47,16 @@ cudaError_t get_last_error() { return last_error(true); }
 cudaError_t peek_at_last_error() { return last_error(false); }
 
 cudaError_t runtime_get_version(int* version) {
-  if (version == nullptr) return note(cudaErrorInvalidValue);
+  if (version == nullptr) return set_last_error(cudaErrorInvalidValue);
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
 
-/// Without a driver the version is 0, and that is a success.
+/// Without a driver the version is 0 and the call succeeds.
 cudaError_t driver_get_version(int* version) {
-  if (version == nullptr) return note(cudaErrorInvalidValue);
+  if (version == nullptr) return set_last_error(cudaErrorInvalidValue);
   try {
-    return note(from(driver().cuDriverGetVersion(version)));
+    return set_last_error(from(driver().cuDriverGetVersion(version)));
   } catch (const std::exception&) {
     *version = 0;
     return cudaSuccess;
@@ -65,7 +65,7 @@ cudaError_t driver_get_version(int* version) {
 
 }  // namespace
 
-cudaError_t note(cudaError_t code) noexcept {
+cudaError_t set_last_error(cudaError_t code) noexcept {
   if (code != cudaSuccess) [[unlikely]]
     last = code;
   return code;
@@ -75,10 +75,10 @@ cudaError_t last_error(bool clear) noexcept {
   return clear ? std::exchange(last, cudaSuccess) : last;
 }
 
-cudaError_t no_driver(const std::exception& reason) noexcept {
+cudaError_t driver_load_error(const std::exception& reason) noexcept {
   try {
     detail() = reason.what();
-  } catch (...) {  // out of memory: the code alone must do
+  } catch (...) {  // out of memory: only the error code is reported
   }
   return cudaErrorInsufficientDriver;
 }

@@ -1,4 +1,4 @@
-// execution.cpp: execution contexts: the primary context of a device, or a green context with part
+// execution.cpp: execution contexts: the primary context of a device, or a green context with some
 // of its multiprocessors.
 #include <map>
 #include <memory>
@@ -9,38 +9,39 @@
 
 namespace cucore::rt {
 
-struct Execution {
+struct ExecutionContext {
   CUcontext context = nullptr;
-  CUgreenCtx green = nullptr;  // null: the primary context, which nobody destroys
+  CUgreenCtx green = nullptr;  // null for the primary context, which is never destroyed
   CUdevice device = 0;
 };
 
 namespace {
 
-struct Executions {  // what this API handed out: any other address is refused, not followed
+struct ExecutionContexts {  // handles returned by this API; any other handle is an error
   cucore::detail::Mutex mutex;
-  std::map<const void*, std::unique_ptr<Execution>> known;
+  std::map<const void*, std::unique_ptr<ExecutionContext>> known;
   std::map<CUdevice, cudaExecutionContext_t> primary;
 };
 
-Executions& executions() {
-  static Executions* const instance = new Executions;
+ExecutionContexts& execution_contexts() {
+  static ExecutionContexts* const instance = new ExecutionContexts;
   return *instance;
 }
 
-cudaExecutionContext_t hand_out(Executions& all, std::unique_ptr<Execution> made) {
+cudaExecutionContext_t register_context(ExecutionContexts& all,
+                                        std::unique_ptr<ExecutionContext> made) {
   auto* handle = reinterpret_cast<cudaExecutionContext_t>(made.get());
   all.known.emplace(handle, std::move(made));
   return handle;
 }
 
-/// Runs `body` with the context behind a handle.
+/// Calls `body` with the execution context of a handle.
 template <class Body>
-cudaError_t with_execution(cudaExecutionContext_t handle, Body&& body) {
-  return query([&](const DriverTable& d) {
-    Execution found;
+cudaError_t with_execution_context(cudaExecutionContext_t handle, Body&& body) {
+  return call_driver([&](const DriverTable& d) {
+    ExecutionContext found;
     {
-      Executions& all = executions();
+      ExecutionContexts& all = execution_contexts();
       const std::lock_guard lock{all.mutex};
       const auto at = all.known.find(handle);
       if (at == all.known.end()) return CUDA_ERROR_INVALID_HANDLE;
@@ -50,16 +51,17 @@ cudaError_t with_execution(cudaExecutionContext_t handle, Body&& body) {
   });
 }
 
-cudaError_t of_device(cudaExecutionContext_t* out, int device) {
-  return query([=](const DriverTable&) {
+cudaError_t get_primary_context(cudaExecutionContext_t* out, int device) {
+  return call_driver([=](const DriverTable&) {
     CUcontext context = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult code = primary_context(device, &context); code != CUDA_SUCCESS) return code;
-    Executions& all = executions();
+    ExecutionContexts& all = execution_contexts();
     const std::lock_guard lock{all.mutex};
     cudaExecutionContext_t& known = all.primary[device];
     if (known == nullptr)
-      known = hand_out(all, std::make_unique<Execution>(Execution{context, nullptr, device}));
+      known = register_context(
+          all, std::make_unique<ExecutionContext>(ExecutionContext{context, nullptr, device}));
     *out = known;
     return CUDA_SUCCESS;
   });
@@ -67,11 +69,11 @@ cudaError_t of_device(cudaExecutionContext_t* out, int device) {
 
 cudaError_t create(cudaExecutionContext_t* out, cudaDevResourceDesc_t desc, int device,
                    unsigned flags) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     CUcontext context = nullptr;
     CUgreenCtx green = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    // The runtime's contexts always have a default stream; the driver wants to be asked for it.
+    // A runtime context always has a default stream; the driver creates one only with this flag.
     if (const CUresult code =
             d.cuGreenCtxCreate(&green, desc, device, flags | CU_GREEN_CTX_DEFAULT_STREAM);
         code != CUDA_SUCCESS) {
@@ -81,19 +83,20 @@ cudaError_t create(cudaExecutionContext_t* out, cudaDevResourceDesc_t desc, int 
       d.cuGreenCtxDestroy(green);
       return code;
     }
-    Executions& all = executions();
+    ExecutionContexts& all = execution_contexts();
     const std::lock_guard lock{all.mutex};
-    *out = hand_out(all, std::make_unique<Execution>(Execution{context, green, device}));
+    *out = register_context(
+        all, std::make_unique<ExecutionContext>(ExecutionContext{context, green, device}));
     return CUDA_SUCCESS;
   });
 }
 
 cudaError_t destroy(cudaExecutionContext_t handle) {
-  return with_execution(handle, [=](const DriverTable& d, const Execution& e) {
+  return with_execution_context(handle, [=](const DriverTable& d, const ExecutionContext& e) {
     if (e.green == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult code = d.cuGreenCtxDestroy(e.green);
     if (code == CUDA_SUCCESS) {
-      Executions& all = executions();
+      ExecutionContexts& all = execution_contexts();
       const std::lock_guard lock{all.mutex};
       all.known.erase(handle);
     }
@@ -102,7 +105,7 @@ cudaError_t destroy(cudaExecutionContext_t handle) {
 }
 
 cudaError_t get_device(int* device, cudaExecutionContext_t handle) {
-  return with_execution(handle, [=](const DriverTable&, const Execution& e) {
+  return with_execution_context(handle, [=](const DriverTable&, const ExecutionContext& e) {
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *device = e.device;
     return CUDA_SUCCESS;
@@ -110,7 +113,7 @@ cudaError_t get_device(int* device, cudaExecutionContext_t handle) {
 }
 
 cudaError_t get_id(cudaExecutionContext_t handle, unsigned long long* id) {
-  return with_execution(handle, [=](const DriverTable& d, const Execution& e) {
+  return with_execution_context(handle, [=](const DriverTable& d, const ExecutionContext& e) {
     return d.cuCtxGetId(e.context, id);
   });
 }
@@ -118,33 +121,33 @@ cudaError_t get_id(cudaExecutionContext_t handle, unsigned long long* id) {
 cudaError_t get_resource(cudaExecutionContext_t handle, cudaDevResource* resource,
                          cudaDevResourceType type) {
   static_assert(sizeof(cudaDevResource) == sizeof(CUdevResource));
-  return with_execution(handle, [=](const DriverTable& d, const Execution& e) {
+  return with_execution_context(handle, [=](const DriverTable& d, const ExecutionContext& e) {
     return d.cuCtxGetDevResource(e.context, reinterpret_cast<CUdevResource*>(resource),
                                  static_cast<CUdevResourceType>(type));
   });
 }
 
 cudaError_t record(cudaExecutionContext_t handle, cudaEvent_t event) {
-  return with_execution(handle, [=](const DriverTable& d, const Execution& e) {
+  return with_execution_context(handle, [=](const DriverTable& d, const ExecutionContext& e) {
     return d.cuCtxRecordEvent(e.context, event);
   });
 }
 
 cudaError_t wait(cudaExecutionContext_t handle, cudaEvent_t event) {
-  return with_execution(handle, [=](const DriverTable& d, const Execution& e) {
+  return with_execution_context(handle, [=](const DriverTable& d, const ExecutionContext& e) {
     return d.cuCtxWaitEvent(e.context, event);
   });
 }
 
 cudaError_t synchronize(cudaExecutionContext_t handle) {
-  return with_execution(handle, [](const DriverTable& d, const Execution& e) {
+  return with_execution_context(handle, [](const DriverTable& d, const ExecutionContext& e) {
     return d.cuCtxSynchronize_v2(e.context);
   });
 }
 
 cudaError_t create_stream(cudaStream_t* stream, cudaExecutionContext_t handle, unsigned flags,
                           int priority) {
-  return with_execution(handle, [=](const DriverTable& d, const Execution& e) {
+  return with_execution_context(handle, [=](const DriverTable& d, const ExecutionContext& e) {
     if (e.green != nullptr)
       return d.cuGreenCtxStreamCreate(stream, e.green, flags | CU_STREAM_NON_BLOCKING, priority);
     if (const CUresult code = d.cuCtxPushCurrent(e.context); code != CUDA_SUCCESS) return code;
@@ -157,7 +160,7 @@ cudaError_t create_stream(cudaStream_t* stream, cudaExecutionContext_t handle, u
 
 cudaError_t conditional_handle(cudaGraphConditionalHandle* out, cudaGraph_t graph,
                                cudaExecutionContext_t handle, unsigned value, unsigned flags) {
-  return with_execution(handle, [=](const DriverTable& d, const Execution& e) {
+  return with_execution_context(handle, [=](const DriverTable& d, const ExecutionContext& e) {
     return d.cuGraphConditionalHandleCreate(reinterpret_cast<CUgraphConditionalHandle*>(out), graph,
                                             e.context, value, flags);
   });
@@ -166,7 +169,7 @@ cudaError_t conditional_handle(cudaGraphConditionalHandle* out, cudaGraph_t grap
 }  // namespace
 
 void install_executions(RuntimeTable& t) {
-  t.cudaDeviceGetExecutionCtx = of_device;
+  t.cudaDeviceGetExecutionCtx = get_primary_context;
   t.cudaGreenCtxCreate = create;
   t.cudaExecutionCtxDestroy = destroy;
   t.cudaExecutionCtxGetDevice = get_device;

@@ -1,5 +1,5 @@
-// forward.cpp: runtime functions that are the driver's under another name: same parameters, same
-// numbers, same structs.
+// forward.cpp: runtime functions that call one driver function with the same parameters, enum
+// values and struct layouts.
 #include "runtime/state.hpp"
 
 namespace cucore::rt {
@@ -14,9 +14,9 @@ struct Forward<Member, Context, cudaError_t (*)(A...), CUresult (*)(B...)> {
   static cudaError_t call(A... arguments) {
     const auto body = [&](const DriverTable& d) { return (d.*Member)(cast<B>(arguments)...); };
     if constexpr (Context) {
-      return run(body);
+      return call_with_context(body);
     } else {
-      return query(body);
+      return call_driver(body);
     }
   }
 };
@@ -29,7 +29,7 @@ constexpr Runtime forward() {
 
 }  // namespace
 
-// NEEDS_CONTEXT: the driver function works on the current context. QUERY: it does not.
+// NEEDS_CONTEXT: the driver function requires a current context. QUERY: it does not.
 #define NEEDS_CONTEXT(name, target) \
   t.name = forward<&DriverTable::target, true, decltype(t.name)>();
 #define QUERY(name, target) t.name = forward<&DriverTable::target, false, decltype(t.name)>();
@@ -246,7 +246,7 @@ void install_forwards(RuntimeTable& t) {
   NEEDS_CONTEXT(cudaMipmappedArrayGetMemoryRequirements, cuMipmappedArrayGetMemoryRequirements)
   NEEDS_CONTEXT(cudaMipmappedArrayGetSparseProperties, cuMipmappedArrayGetSparseProperties)
   NEEDS_CONTEXT(cudaGetMipmappedArrayLevel, cuMipmappedArrayGetLevel)
-  // surfaces and textures: the handles are the driver's
+  // surfaces and textures: both APIs use the same handles
   NEEDS_CONTEXT(cudaDestroySurfaceObject, cuSurfObjectDestroy)
   NEEDS_CONTEXT(cudaDestroyTextureObject, cuTexObjectDestroy)
 }

@@ -1,5 +1,5 @@
-// graph.cpp: graph nodes whose parameters differ between the two APIs: kernels, copies, sets,
-// conditionals.
+// graph.cpp: graph nodes whose parameters differ between the two APIs: kernel, memcpy, memset and
+// conditional nodes.
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -45,7 +45,7 @@ void from_kernel(const CUDA_KERNEL_NODE_PARAMS& p, cudaKernelNodeParams* out) {
 }
 
 cudaError_t get_kernel(cudaGraphNode_t node, cudaKernelNodeParams* out) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     CUDA_KERNEL_NODE_PARAMS p{};
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult code = d.cuGraphKernelNodeGetParams(node, &p);
@@ -67,88 +67,88 @@ cudaError_t exec_set_kernel(cudaGraphExec_t exec, cudaGraphNode_t node,
   });
 }
 
-// ---- copies: the driver wants the context as well
-// -----------------------------------------------------------------------------
+// ---- memcpy nodes: the driver also requires the context
 
-CUcontext context(const DriverTable& d) {
+CUcontext current_context(const DriverTable& d) {
   CUcontext current = nullptr;
   d.cuCtxGetCurrent(&current);
   return current;
 }
 
-cudaError_t add_copy(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                     std::size_t count, const cudaMemcpy3DParms* params) {
+cudaError_t add_memcpy(cudaGraphNode_t* node, cudaGraph_t graph,
+                       const cudaGraphNode_t* dependencies, std::size_t count,
+                       const cudaMemcpy3DParms* params) {
   return converted(to_copy_3d, params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
-    return d.cuGraphAddMemcpyNode(node, graph, dependencies, count, c, context(d));
+    return d.cuGraphAddMemcpyNode(node, graph, dependencies, count, c, current_context(d));
   });
 }
-cudaError_t add_copy_1d(cudaGraphNode_t* node, cudaGraph_t graph,
-                        const cudaGraphNode_t* dependencies, std::size_t count, void* dst,
-                        const void* src, std::size_t bytes, cudaMemcpyKind kind) {
-  return run([=](const DriverTable& d) {
+cudaError_t add_memcpy_1d(cudaGraphNode_t* node, cudaGraph_t graph,
+                          const cudaGraphNode_t* dependencies, std::size_t count, void* dst,
+                          const void* src, std::size_t bytes, cudaMemcpyKind kind) {
+  return call_with_context([=](const DriverTable& d) {
     const CUDA_MEMCPY3D c = flat_copy(dst, src, bytes, kind);
-    return d.cuGraphAddMemcpyNode(node, graph, dependencies, count, &c, context(d));
+    return d.cuGraphAddMemcpyNode(node, graph, dependencies, count, &c, current_context(d));
   });
 }
-cudaError_t get_copy(cudaGraphNode_t node, cudaMemcpy3DParms* out) {
-  return run([=](const DriverTable& d) {
+cudaError_t get_memcpy(cudaGraphNode_t node, cudaMemcpy3DParms* out) {
+  return call_with_context([=](const DriverTable& d) {
     CUDA_MEMCPY3D c{};
     const CUresult code = d.cuGraphMemcpyNodeGetParams(node, &c);
     if (code == CUDA_SUCCESS) from_copy_3d(d, c, out);
     return code;
   });
 }
-cudaError_t set_copy(cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
+cudaError_t set_memcpy(cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
   return converted(to_copy_3d, params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
     return d.cuGraphMemcpyNodeSetParams(node, c);
   });
 }
-cudaError_t set_copy_1d(cudaGraphNode_t node, void* dst, const void* src, std::size_t bytes,
-                        cudaMemcpyKind kind) {
-  return run([=](const DriverTable& d) {
+cudaError_t set_memcpy_1d(cudaGraphNode_t node, void* dst, const void* src, std::size_t bytes,
+                          cudaMemcpyKind kind) {
+  return call_with_context([=](const DriverTable& d) {
     const CUDA_MEMCPY3D c = flat_copy(dst, src, bytes, kind);
     return d.cuGraphMemcpyNodeSetParams(node, &c);
   });
 }
-cudaError_t exec_set_copy(cudaGraphExec_t exec, cudaGraphNode_t node,
-                          const cudaMemcpy3DParms* params) {
+cudaError_t exec_set_memcpy(cudaGraphExec_t exec, cudaGraphNode_t node,
+                            const cudaMemcpy3DParms* params) {
   return converted(to_copy_3d, params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
-    return d.cuGraphExecMemcpyNodeSetParams(exec, node, c, context(d));
+    return d.cuGraphExecMemcpyNodeSetParams(exec, node, c, current_context(d));
   });
 }
-cudaError_t exec_set_copy_1d(cudaGraphExec_t exec, cudaGraphNode_t node, void* dst, const void* src,
-                             std::size_t bytes, cudaMemcpyKind kind) {
-  return run([=](const DriverTable& d) {
+cudaError_t exec_set_memcpy_1d(cudaGraphExec_t exec, cudaGraphNode_t node, void* dst,
+                               const void* src, std::size_t bytes, cudaMemcpyKind kind) {
+  return call_with_context([=](const DriverTable& d) {
     const CUDA_MEMCPY3D c = flat_copy(dst, src, bytes, kind);
-    return d.cuGraphExecMemcpyNodeSetParams(exec, node, &c, context(d));
+    return d.cuGraphExecMemcpyNodeSetParams(exec, node, &c, current_context(d));
   });
 }
 
-// ---- sets
-// -----------------------------------------------------------------------------------------------------------------
+// ---- memset nodes
 
 static_assert(sizeof(cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS));
-const CUDA_MEMSET_NODE_PARAMS* as_set(const cudaMemsetParams* p) {
+const CUDA_MEMSET_NODE_PARAMS* as_memset(const cudaMemsetParams* p) {
   return reinterpret_cast<const CUDA_MEMSET_NODE_PARAMS*>(p);
 }
 
-cudaError_t add_set(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                    std::size_t count, const cudaMemsetParams* params) {
-  return run([=](const DriverTable& d) {
-    return d.cuGraphAddMemsetNode(node, graph, dependencies, count, as_set(params), context(d));
+cudaError_t add_memset(cudaGraphNode_t* node, cudaGraph_t graph,
+                       const cudaGraphNode_t* dependencies, std::size_t count,
+                       const cudaMemsetParams* params) {
+  return call_with_context([=](const DriverTable& d) {
+    return d.cuGraphAddMemsetNode(node, graph, dependencies, count, as_memset(params),
+                                  current_context(d));
   });
 }
-cudaError_t exec_set_set(cudaGraphExec_t exec, cudaGraphNode_t node,
-                         const cudaMemsetParams* params) {
-  return run([=](const DriverTable& d) {
-    return d.cuGraphExecMemsetNodeSetParams(exec, node, as_set(params), context(d));
+cudaError_t exec_set_memset(cudaGraphExec_t exec, cudaGraphNode_t node,
+                            const cudaMemsetParams* params) {
+  return call_with_context([=](const DriverTable& d) {
+    return d.cuGraphExecMemsetNodeSetParams(exec, node, as_memset(params), current_context(d));
   });
 }
 
-// ---- nodes with a tagged union of parameters
-// --------------------------------------------------------------------------------
+// ---- nodes of any type, with a tagged union of parameters
 
-/// Most members have the driver's layout; kernels and copies are converted.
+/// Converts kernel and memcpy parameters; all other types have the driver's layout.
 CUresult to_node(const DriverTable& d, const cudaGraphNodeParams& in, CUgraphNodeParams* out) {
   static_assert(sizeof(cudaGraphNodeParams) == sizeof(CUgraphNodeParams));
   std::memcpy(static_cast<void*>(out), &in, sizeof *out);
@@ -171,14 +171,14 @@ CUresult to_node(const DriverTable& d, const cudaGraphNodeParams& in, CUgraphNod
     case cudaGraphNodeTypeMemcpy: {
       out->memcpy = {};
       out->memcpy.flags = in.memcpy.flags;
-      out->memcpy.copyCtx = context(d);
+      out->memcpy.copyCtx = current_context(d);
       return to_copy_3d(d, in.memcpy.copyParams, &out->memcpy.copyParams);
     }
     case cudaGraphNodeTypeMemset:
-      out->memset.ctx = context(d);
+      out->memset.ctx = current_context(d);
       return CUDA_SUCCESS;
     case cudaGraphNodeTypeConditional:
-      out->conditional.ctx = context(d);
+      out->conditional.ctx = current_context(d);
       return CUDA_SUCCESS;
     default:
       return CUDA_SUCCESS;
@@ -188,7 +188,7 @@ CUresult to_node(const DriverTable& d, const cudaGraphNodeParams& in, CUgraphNod
 cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                      const cudaGraphEdgeData* edges, std::size_t count,
                      cudaGraphNodeParams* params) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams p{};
     if (const CUresult code = to_node(d, *params, &p); code != CUDA_SUCCESS) return code;
@@ -204,7 +204,7 @@ cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNo
   });
 }
 
-/// The other way round. What a kernel's or a copy's parameters point to is the driver's.
+/// Inverse of to_node(). The driver owns the memory that the converted parameters point to.
 void from_node(const DriverTable& d, const CUgraphNodeParams& in, cudaGraphNodeParams* out) {
   std::memcpy(static_cast<void*>(out), &in, sizeof *out);
   if (out->type == cudaGraphNodeTypeKernel) {
@@ -228,7 +228,7 @@ void from_node(const DriverTable& d, const CUgraphNodeParams& in, cudaGraphNodeP
 }
 
 cudaError_t get_node(cudaGraphNode_t node, cudaGraphNodeParams* out) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     CUgraphNodeParams p{};
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult code = d.cuGraphNodeGetParams(node, &p);
@@ -250,20 +250,19 @@ cudaError_t exec_set_node(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraphN
                    });
 }
 
-// ---- captures over a graph that exists: the program is told of changes in the runtime's terms
-// ---------------------------------------------------------------------------------------------
+// ---- recapture: the callback receives parameters of the runtime API
 
 struct Recaptures {
-  cucore::detail::Mutex mutex;  // each of them stays until its capture is over
+  cucore::detail::Mutex mutex;  // callback data lives until its capture ends
   std::unordered_map<cudaStream_t, std::unique_ptr<cudaGraphRecaptureCallbackData>> by_stream;
 };
 Recaptures& recaptures() {
-  static Recaptures* const instance = new Recaptures;  // a capture may outlive static destructors
+  static Recaptures* const instance = new Recaptures;  // never destroyed: used during process exit
   return *instance;
 }
 
-CUresult tell(void* data, CUgraphNode node, const CUgraphNodeParams* before,
-              const CUgraphNodeParams* after, CUgraphRecaptureStatus status) {
+CUresult call_recapture_callback(void* data, CUgraphNode node, const CUgraphNodeParams* before,
+                                 const CUgraphNodeParams* after, CUgraphRecaptureStatus status) {
   const auto& program = *static_cast<const cudaGraphRecaptureCallbackData*>(data);
   cudaGraphNodeParams old_params{}, new_params{};
   if (before != nullptr) from_node(driver(), *before, &old_params);
@@ -275,12 +274,13 @@ CUresult tell(void* data, CUgraphNode node, const CUgraphNodeParams* before,
 
 cudaError_t begin_recapture(cudaStream_t stream, cudaStreamCaptureMode mode, cudaGraph_t graph,
                             cudaGraphRecaptureCallbackData* data) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     const auto native = static_cast<CUstreamCaptureMode>(mode);
     if (data == nullptr || data->callbackFunc == nullptr)
       return d.cuStreamBeginRecaptureToGraph(stream, native, graph, nullptr, nullptr);
     auto kept = std::make_unique<cudaGraphRecaptureCallbackData>(*data);
-    const CUresult code = d.cuStreamBeginRecaptureToGraph(stream, native, graph, tell, kept.get());
+    const CUresult code =
+        d.cuStreamBeginRecaptureToGraph(stream, native, graph, call_recapture_callback, kept.get());
     if (code != CUDA_SUCCESS) return code;
     const std::lock_guard lock{recaptures().mutex};
     recaptures().by_stream[stream] = std::move(kept);
@@ -289,12 +289,11 @@ cudaError_t begin_recapture(cudaStream_t stream, cudaStreamCaptureMode mode, cud
 }
 
 cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     const CUresult code = d.cuStreamEndCapture(stream, graph);
     if (code == CUDA_SUCCESS) {
       const std::lock_guard lock{recaptures().mutex};
-      recaptures().by_stream.erase(
-          stream);  // after a failure the next one of the stream takes its place
+      recaptures().by_stream.erase(stream);  // on failure the stream's next recapture replaces it
     }
     return code;
   });
@@ -302,9 +301,9 @@ cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph) {
 
 cudaError_t conditional_handle(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
                                unsigned value, unsigned flags) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     return d.cuGraphConditionalHandleCreate(reinterpret_cast<CUgraphConditionalHandle*>(handle),
-                                            graph, context(d), value, flags);
+                                            graph, current_context(d), value, flags);
   });
 }
 
@@ -315,15 +314,15 @@ void install_graphs(RuntimeTable& t) {
   t.cudaGraphKernelNodeGetParams = get_kernel;
   t.cudaGraphKernelNodeSetParams = set_kernel;
   t.cudaGraphExecKernelNodeSetParams = exec_set_kernel;
-  t.cudaGraphAddMemcpyNode = add_copy;
-  t.cudaGraphAddMemcpyNode1D = add_copy_1d;
-  t.cudaGraphMemcpyNodeGetParams = get_copy;
-  t.cudaGraphMemcpyNodeSetParams = set_copy;
-  t.cudaGraphMemcpyNodeSetParams1D = set_copy_1d;
-  t.cudaGraphExecMemcpyNodeSetParams = exec_set_copy;
-  t.cudaGraphExecMemcpyNodeSetParams1D = exec_set_copy_1d;
-  t.cudaGraphAddMemsetNode = add_set;
-  t.cudaGraphExecMemsetNodeSetParams = exec_set_set;
+  t.cudaGraphAddMemcpyNode = add_memcpy;
+  t.cudaGraphAddMemcpyNode1D = add_memcpy_1d;
+  t.cudaGraphMemcpyNodeGetParams = get_memcpy;
+  t.cudaGraphMemcpyNodeSetParams = set_memcpy;
+  t.cudaGraphMemcpyNodeSetParams1D = set_memcpy_1d;
+  t.cudaGraphExecMemcpyNodeSetParams = exec_set_memcpy;
+  t.cudaGraphExecMemcpyNodeSetParams1D = exec_set_memcpy_1d;
+  t.cudaGraphAddMemsetNode = add_memset;
+  t.cudaGraphExecMemsetNodeSetParams = exec_set_memset;
   t.cudaGraphAddNode = add_node;
   t.cudaGraphNodeGetParams = get_node;
   t.cudaGraphNodeSetParams = set_node;

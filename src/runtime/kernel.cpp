@@ -1,5 +1,4 @@
-// kernel.cpp: kernels: libraries hand them out, launches take them, attributes and occupancy
-// describe them.
+// kernel.cpp: kernels of libraries, their attributes, launches and occupancy.
 #include <mutex>
 #include <unordered_set>
 
@@ -9,7 +8,7 @@
 namespace cucore::rt {
 namespace {
 
-struct Kernels {  // what this API handed out as cudaKernel_t; any other `func` is a CUfunction
+struct Kernels {  // cudaKernel_t handles returned by this API; any other `func` is a CUfunction
   cucore::detail::Mutex mutex;
   std::unordered_set<const void*> known;
 };
@@ -25,10 +24,10 @@ bool is_kernel(const void* func) {
   return k.known.contains(func);
 }
 
-/// Runs `body` with the CUfunction of `func`.
+/// Calls `body` with the CUfunction of `func`.
 template <class Body>
 cudaError_t with_function(const void* func, Body&& body) {
-  return run([&](const DriverTable& d) -> CUresult {
+  return call_with_context([&](const DriverTable& d) -> CUresult {
     CUfunction function = nullptr;
     if (const CUresult code = function_of(func, &function); code != CUDA_SUCCESS) return code;
     return body(d, function);
@@ -36,24 +35,24 @@ cudaError_t with_function(const void* func, Body&& body) {
 }
 
 cudaError_t library_kernel(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     const CUresult code = d.cuLibraryGetKernel(kernel, library, name);
-    if (code == CUDA_SUCCESS) remember_kernel(*kernel);
+    if (code == CUDA_SUCCESS) register_kernel(*kernel);
     return code;
   });
 }
 
 cudaError_t enumerate(cudaKernel_t* out, unsigned count, cudaLibrary_t library) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     const CUresult code = d.cuLibraryEnumerateKernels(out, count, library);
-    for (unsigned i = 0; code == CUDA_SUCCESS && i < count; ++i) remember_kernel(out[i]);
+    for (unsigned i = 0; code == CUDA_SUCCESS && i < count; ++i) register_kernel(out[i]);
     return code;
   });
 }
 
-/// Without a host compiler there are no host stubs: the entry is a kernel already.
+/// `entry` must be a cudaKernel_t: programs of this API have no host stubs made by nvcc.
 cudaError_t get_kernel(cudaKernel_t* kernel, const void* entry) {
-  if (kernel == nullptr || !is_kernel(entry)) return note(cudaErrorInvalidDeviceFunction);
+  if (kernel == nullptr || !is_kernel(entry)) return set_last_error(cudaErrorInvalidDeviceFunction);
   *kernel = static_cast<cudaKernel_t>(const_cast<void*>(entry));
   return cudaSuccess;
 }
@@ -106,7 +105,7 @@ cudaError_t set_attribute(const void* func, cudaFuncAttribute attribute, int val
 
 cudaError_t set_kernel_attribute(cudaKernel_t kernel, cudaFuncAttribute attribute, int value,
                                  int device) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     return d.cuKernelSetAttribute(static_cast<CUfunction_attribute>(attribute), value, kernel,
                                   device);
   });
@@ -119,7 +118,7 @@ cudaError_t set_cache(const void* func, cudaFuncCache config) {
 }
 
 cudaError_t set_shared_config(const void* func,
-                              cudaSharedMemConfig) {  // retired: checked, then ignored
+                              cudaSharedMemConfig) {  // deprecated: no effect
   return with_function(func, [](const DriverTable&, CUfunction) { return CUDA_SUCCESS; });
 }
 
@@ -141,7 +140,6 @@ cudaError_t param_count(const void* func, std::size_t* count) {
 }
 
 // ---- launches
-// ---------------------------------------------------------------------------------------------------------------
 
 cudaError_t launch(const void* func, dim3 grid, dim3 block, void** args, std::size_t shared,
                    cudaStream_t stream) {
@@ -184,7 +182,6 @@ cudaError_t launch_ex(const cudaLaunchConfig_t* config, const void* func, void**
 }
 
 // ---- occupancy
-// --------------------------------------------------------------------------------------------------------------
 
 cudaError_t active_blocks_flags(int* blocks, const void* func, int size, std::size_t shared,
                                 unsigned flags) {
@@ -221,7 +218,7 @@ cudaError_t cluster_size(int* size, const void* func, const cudaLaunchConfig_t* 
 
 }  // namespace
 
-void remember_kernel(CUkernel kernel) {
+void register_kernel(CUkernel kernel) {
   Kernels& k = kernels();
   const std::lock_guard lock{k.mutex};
   k.known.insert(kernel);

@@ -1,11 +1,11 @@
-// memory.cpp: allocation, sets, attributes of pointers.
+// memory.cpp: allocation, memset, pointer attributes.
 #include "runtime/state.hpp"
 
 namespace cucore::rt {
 namespace {
 
 cudaError_t allocate(void** pointer, std::size_t size) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *pointer = nullptr;
     if (size == 0) return CUDA_SUCCESS;
@@ -14,13 +14,13 @@ cudaError_t allocate(void** pointer, std::size_t size) {
 }
 
 cudaError_t release(void* pointer) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     return pointer == nullptr ? CUDA_SUCCESS : d.cuMemFree(device_pointer(pointer));
   });
 }
 
 cudaError_t host_alloc(void** pointer, std::size_t size, unsigned flags) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *pointer = nullptr;
     if (size == 0) return CUDA_SUCCESS;
@@ -31,13 +31,13 @@ cudaError_t host_alloc(void** pointer, std::size_t size, unsigned flags) {
 cudaError_t malloc_host(void** pointer, std::size_t size) { return host_alloc(pointer, size, 0); }
 
 cudaError_t free_host(void* pointer) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     return pointer == nullptr ? CUDA_SUCCESS : d.cuMemFreeHost(pointer);
   });
 }
 
 cudaError_t malloc_managed(void** pointer, std::size_t size, unsigned flags) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     if (pointer == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
     return d.cuMemAllocManaged(reinterpret_cast<CUdeviceptr*>(pointer), size, flags);
   });
@@ -55,14 +55,14 @@ CUresult pitched(const DriverTable& d, void** pointer, std::size_t* pitch, std::
 
 cudaError_t malloc_pitch(void** pointer, std::size_t* pitch, std::size_t width,
                          std::size_t height) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     if (pointer == nullptr || pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return pitched(d, pointer, pitch, width, height);
   });
 }
 
 cudaError_t malloc_3d(cudaPitchedPtr* out, cudaExtent extent) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     out->xsize = extent.width;
     out->ysize = extent.height;
@@ -70,45 +70,45 @@ cudaError_t malloc_3d(cudaPitchedPtr* out, cudaExtent extent) {
   });
 }
 
-// ---- sets
-// -----------------------------------------------------------------------------------------------------------------
+// ---- memset
 
 unsigned char low_byte(int value) { return static_cast<unsigned char>(value); }
 
-cudaError_t set(void* pointer, int value, std::size_t count) {
-  return run([=](const DriverTable& d) {
+cudaError_t memset_1d(void* pointer, int value, std::size_t count) {
+  return call_with_context([=](const DriverTable& d) {
     return count == 0 ? CUDA_SUCCESS
                       : d.cuMemsetD8(device_pointer(pointer), low_byte(value), count);
   });
 }
 
-cudaError_t set_async(void* pointer, int value, std::size_t count, cudaStream_t stream) {
-  return run([=](const DriverTable& d) {
+cudaError_t memset_1d_async(void* pointer, int value, std::size_t count, cudaStream_t stream) {
+  return call_with_context([=](const DriverTable& d) {
     return count == 0 ? CUDA_SUCCESS
                       : d.cuMemsetD8Async(device_pointer(pointer), low_byte(value), count, stream);
   });
 }
 
-cudaError_t set_2d(void* pointer, std::size_t pitch, int value, std::size_t width,
-                   std::size_t height) {
-  return run([=](const DriverTable& d) {
+cudaError_t memset_2d(void* pointer, std::size_t pitch, int value, std::size_t width,
+                      std::size_t height) {
+  return call_with_context([=](const DriverTable& d) {
     if (width == 0 || height == 0) return CUDA_SUCCESS;
     return d.cuMemsetD2D8(device_pointer(pointer), pitch, low_byte(value), width, height);
   });
 }
 
-cudaError_t set_2d_async(void* pointer, std::size_t pitch, int value, std::size_t width,
-                         std::size_t height, cudaStream_t stream) {
-  return run([=](const DriverTable& d) {
+cudaError_t memset_2d_async(void* pointer, std::size_t pitch, int value, std::size_t width,
+                            std::size_t height, cudaStream_t stream) {
+  return call_with_context([=](const DriverTable& d) {
     if (width == 0 || height == 0) return CUDA_SUCCESS;
     return d.cuMemsetD2D8Async(device_pointer(pointer), pitch, low_byte(value), width, height,
                                stream);
   });
 }
 
-/// Slice by slice: the driver has no three-dimensional set. Full slices are one tall rectangle.
+/// Sets each slice with a 2D memset: the driver has no 3D memset. Slices of full height are
+/// contiguous rows and need one call.
 template <class Set>
-CUresult set_slices(const cudaPitchedPtr& p, const cudaExtent& extent, Set&& rectangle) {
+CUresult memset_slices(const cudaPitchedPtr& p, const cudaExtent& extent, Set&& rectangle) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;
   if (extent.height == p.ysize)
     return rectangle(device_pointer(p.ptr), extent.height * extent.depth);
@@ -119,27 +119,26 @@ CUresult set_slices(const cudaPitchedPtr& p, const cudaExtent& extent, Set&& rec
   return CUDA_SUCCESS;
 }
 
-cudaError_t set_3d(cudaPitchedPtr p, int value, cudaExtent extent) {
-  return run([&](const DriverTable& d) {
-    return set_slices(p, extent, [&](CUdeviceptr at, std::size_t rows) {
+cudaError_t memset_3d(cudaPitchedPtr p, int value, cudaExtent extent) {
+  return call_with_context([&](const DriverTable& d) {
+    return memset_slices(p, extent, [&](CUdeviceptr at, std::size_t rows) {
       return d.cuMemsetD2D8(at, p.pitch, low_byte(value), extent.width, rows);
     });
   });
 }
 
-cudaError_t set_3d_async(cudaPitchedPtr p, int value, cudaExtent extent, cudaStream_t stream) {
-  return run([&](const DriverTable& d) {
-    return set_slices(p, extent, [&](CUdeviceptr at, std::size_t rows) {
+cudaError_t memset_3d_async(cudaPitchedPtr p, int value, cudaExtent extent, cudaStream_t stream) {
+  return call_with_context([&](const DriverTable& d) {
+    return memset_slices(p, extent, [&](CUdeviceptr at, std::size_t rows) {
       return d.cuMemsetD2D8Async(at, p.pitch, low_byte(value), extent.width, rows, stream);
     });
   });
 }
 
-// ---- what a pointer is
-// ------------------------------------------------------------------------------------------------------
+// ---- pointer attributes
 
 cudaError_t pointer_attributes(cudaPointerAttributes* out, const void* pointer) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = {};
     unsigned type = 0, managed = 0;
@@ -153,7 +152,7 @@ cudaError_t pointer_attributes(cudaPointerAttributes* out, const void* pointer) 
     void* data[] = {&type, &managed, &ordinal, &device, &host};
     const CUresult code = d.cuPointerGetAttributes(5, which, data, device_pointer(pointer));
     if (code != CUDA_SUCCESS) return code;
-    if (type == 0) {  // memory CUDA knows nothing of: an answer, not an error
+    if (type == 0) {  // memory that CUDA did not allocate or register: not an error
       out->type = cudaMemoryTypeUnregistered;
       out->device = -2;
       out->hostPointer = const_cast<void*>(pointer);
@@ -180,12 +179,12 @@ void install_memory(RuntimeTable& t) {
   t.cudaMallocManaged = malloc_managed;
   t.cudaMallocPitch = malloc_pitch;
   t.cudaMalloc3D = malloc_3d;
-  t.cudaMemset = set;
-  t.cudaMemsetAsync = set_async;
-  t.cudaMemset2D = set_2d;
-  t.cudaMemset2DAsync = set_2d_async;
-  t.cudaMemset3D = set_3d;
-  t.cudaMemset3DAsync = set_3d_async;
+  t.cudaMemset = memset_1d;
+  t.cudaMemsetAsync = memset_1d_async;
+  t.cudaMemset2D = memset_2d;
+  t.cudaMemset2DAsync = memset_2d_async;
+  t.cudaMemset3D = memset_3d;
+  t.cudaMemset3DAsync = memset_3d_async;
   t.cudaPointerGetAttributes = pointer_attributes;
 }
 

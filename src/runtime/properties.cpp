@@ -93,7 +93,7 @@ constexpr SizeField kSizes[] = {
 };
 #undef ATTRIBUTE
 
-/// Attributes of one extent: x, y, z in the order of the driver's enum.
+/// Attributes of one extent, in the order x, y, z.
 struct Extents {
   int (cudaDeviceProp::*field)[3];
   CUdevice_attribute attribute[3];
@@ -159,13 +159,13 @@ constexpr Pairs kPairs[] = {
       CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS}},
 };
 
-/// An attribute, or 0 where this driver does not know it.
+/// Value of an attribute, or 0 if the driver does not know it.
 int attribute(const DriverTable& d, CUdevice device, CUdevice_attribute which) {
   int value = 0;
   return d.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
 }
 
-void ask(const DriverTable& d, CUdevice device, cudaDeviceProp* prop) {
+void query_properties(const DriverTable& d, CUdevice device, cudaDeviceProp* prop) {
   std::memset(prop, 0, sizeof *prop);
   d.cuDeviceGetName(prop->name, sizeof prop->name, device);
   d.cuDeviceGetUuid(reinterpret_cast<CUuuid*>(&prop->uuid), device);
@@ -190,22 +190,23 @@ void ask(const DriverTable& d, CUdevice device, cudaDeviceProp* prop) {
       static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID));
 }
 
-/// A device is asked once: it takes a hundred calls, and the answers stay.
+/// Caches the properties of each device: a query needs about a hundred driver calls, and the values
+/// never change.
 cudaError_t get_properties(cudaDeviceProp* prop, int ordinal) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUdevice device = 0;
     if (const CUresult code = d.cuDeviceGet(&device, ordinal); code != CUDA_SUCCESS) return code;
-    static std::atomic<const cudaDeviceProp*> known[64];  // never freed
-    if (ordinal >= 64) return ask(d, device, prop), CUDA_SUCCESS;
-    const cudaDeviceProp* found = known[ordinal].load(std::memory_order_acquire);
+    static std::atomic<const cudaDeviceProp*> cached[64];  // never freed
+    if (ordinal >= 64) return query_properties(d, device, prop), CUDA_SUCCESS;
+    const cudaDeviceProp* found = cached[ordinal].load(std::memory_order_acquire);
     if (found == nullptr) {
       auto* const made = new cudaDeviceProp;
-      ask(d, device, made);
-      if (known[ordinal].compare_exchange_strong(found, made))
+      query_properties(d, device, made);
+      if (cached[ordinal].compare_exchange_strong(found, made))
         found = made;
       else
-        delete made;  // another thread was faster
+        delete made;  // another thread stored its copy first
     }
     *prop = *found;
     return CUDA_SUCCESS;

@@ -1,5 +1,5 @@
-// state.hpp: what every runtime function goes through: the driver, a current context, the thread's
-// last error.
+// state.hpp: helpers of all runtime functions: call the driver, ensure a current context, set the
+// thread's last error.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -12,54 +12,53 @@
 
 namespace cucore::rt {
 
-/// Remembers an error as the thread's last one; success leaves the last error alone.
-cudaError_t note(cudaError_t code) noexcept;
+/// Stores an error as the thread's last error and returns it; cudaSuccess does not change it.
+cudaError_t set_last_error(cudaError_t code) noexcept;
 cudaError_t last_error(bool clear) noexcept;
-/// The driver could not be loaded: keeps the reason for runtime_error_detail().
-cudaError_t no_driver(const std::exception& reason) noexcept;
+/// Result for a driver that could not be loaded; stores the reason for runtime_error_detail().
+cudaError_t driver_load_error(const std::exception& reason) noexcept;
 
 /// Result codes have the same numbers in both APIs.
 constexpr cudaError_t from(CUresult code) noexcept { return static_cast<cudaError_t>(code); }
 
-/// Makes a context current on this thread if there is none: the primary context of the thread's
-/// device.
+/// If this thread has no current context, makes the primary context of its device current.
 CUresult ensure_context();
-/// The thread's device: that of the current context, else what cudaSetDevice chose, else 0.
+/// The thread's device: that of the current context, else that of cudaSetDevice, else 0.
 CUresult current_device(CUdevice* device);
-/// Retains the primary context of a device, once per process.
+/// The primary context of a device, retained on the first call.
 CUresult primary_context(CUdevice device, CUcontext* context);
-void forget_primary(CUdevice device);
-void choose_device(CUdevice device) noexcept;
+void release_primary_context(CUdevice device);
+void set_thread_device(CUdevice device) noexcept;
 
-/// A CUfunction for what the runtime API calls `const void *func`.
+/// The CUfunction of a runtime argument `const void* func`.
 CUresult function_of(const void* func, CUfunction* function);
-void remember_kernel(CUkernel kernel);
+void register_kernel(CUkernel kernel);
 
-/// Runs a body that returns CUresult or cudaError_t; notes its error.
+/// Calls a body that returns CUresult or cudaError_t, and sets the thread's last error.
 template <class Body>
-cudaError_t query(Body&& body) noexcept {
+cudaError_t call_driver(Body&& body) noexcept {
   try {
     const DriverTable& table = driver();
-    return note(static_cast<cudaError_t>(body(table)));
+    return set_last_error(static_cast<cudaError_t>(body(table)));
   } catch (const std::exception& reason) {
-    return note(no_driver(reason));
+    return set_last_error(driver_load_error(reason));
   }
 }
 
-/// The same with a current context.
+/// As call_driver(), with a current context.
 template <class Body>
-cudaError_t run(Body&& body) noexcept {
-  return query([&](const DriverTable& table) -> cudaError_t {
+cudaError_t call_with_context(Body&& body) noexcept {
+  return call_driver([&](const DriverTable& table) -> cudaError_t {
     if (const CUresult code = ensure_context(); code != CUDA_SUCCESS) return from(code);
     return static_cast<cudaError_t>(body(table));
   });
 }
 
-/// Runs `body` with the driver's form of what the runtime API was given.
+/// Calls `body` with the driver's equivalent of a runtime struct.
 template <class Given, class Native, class Body>
 cudaError_t converted(CUresult (*convert)(const DriverTable&, const Given&, Native*),
                       const Given* given, Body&& body) noexcept {
-  return run([&](const DriverTable& d) {
+  return call_with_context([&](const DriverTable& d) {
     if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Native native{};
     const CUresult code = convert(d, *given, &native);
@@ -67,8 +66,8 @@ cudaError_t converted(CUresult (*convert)(const DriverTable&, const Given&, Nati
   });
 }
 
-/// A runtime argument as the driver's: handles, pointers and enums have the same representation,
-/// and so do the structs (checked where both are known).
+/// Converts a runtime argument to the driver's type. Handles, pointers, enums and structs have the
+/// same representation; the size of complete struct types is checked.
 template <class To, class From>
 To cast(From value) noexcept {
   if constexpr (std::is_same_v<To, From>) {
@@ -103,7 +102,7 @@ inline CUdeviceptr device_pointer(const void* p) noexcept {
   return reinterpret_cast<CUdeviceptr>(p);
 }
 
-// One function per concept file: puts its functions into the table.
+// One function per source file: stores its functions in the table.
 void install_forwards(RuntimeTable& table);
 void install_errors(RuntimeTable& table);
 void install_devices(RuntimeTable& table);

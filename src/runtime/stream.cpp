@@ -1,22 +1,23 @@
-// stream.cpp: streams and events with default flags, entry points of the driver, callbacks of
-// recaptures.
+// stream.cpp: streams and events with default flags, entry points of the driver.
 #include "runtime/state.hpp"
 
 namespace cucore::rt {
 namespace {
 
 cudaError_t create_stream(cudaStream_t* stream) {
-  return run([=](const DriverTable& d) { return d.cuStreamCreate(stream, CU_STREAM_DEFAULT); });
+  return call_with_context(
+      [=](const DriverTable& d) { return d.cuStreamCreate(stream, CU_STREAM_DEFAULT); });
 }
 
 cudaError_t create_event(cudaEvent_t* event) {
-  return run([=](const DriverTable& d) { return d.cuEventCreate(event, CU_EVENT_DEFAULT); });
+  return call_with_context(
+      [=](const DriverTable& d) { return d.cuEventCreate(event, CU_EVENT_DEFAULT); });
 }
 
 cudaError_t entry_point_by_version(const char* symbol, void** function, unsigned version,
                                    unsigned long long flags,
                                    cudaDriverEntryPointQueryResult* status) {
-  return query([=](const DriverTable& d) {
+  return call_driver([=](const DriverTable& d) {
     if (symbol == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUdriverProcAddressQueryResult found{};
     const CUresult code =
@@ -28,9 +29,10 @@ cudaError_t entry_point_by_version(const char* symbol, void** function, unsigned
 
 cudaError_t entry_point(const char* symbol, void** function, unsigned long long flags,
                         cudaDriverEntryPointQueryResult* status) {
-  int known = 0;  // a driver refuses versions later than its own
-  (void)query([&](const DriverTable& d) { return d.cuDriverGetVersion(&known); });
-  const int version = known > 0 && known < CUDART_VERSION ? known : CUDART_VERSION;
+  int driver_version = 0;  // a driver rejects versions later than its own
+  (void)call_driver([&](const DriverTable& d) { return d.cuDriverGetVersion(&driver_version); });
+  const int version =
+      driver_version > 0 && driver_version < CUDART_VERSION ? driver_version : CUDART_VERSION;
   return entry_point_by_version(symbol, function, static_cast<unsigned>(version), flags, status);
 }
 

@@ -1,38 +1,38 @@
-// symbol.cpp: variables by the address of their shadow in a host program. nvcc registers those with
-// its own runtime library; no program that reaches this table has any, so every one is unknown.
-// Variables of loaded code have cudaLibraryGetGlobal.
+// symbol.cpp: functions that take the host address of a device variable. They always fail with
+// cudaErrorInvalidSymbol: nvcc registers such variables with NVIDIA's runtime library, never with
+// this one. Programs use cudaLibraryGetGlobal for variables of loaded code.
 #include "runtime/state.hpp"
 
 namespace cucore::rt {
 namespace {
 
 template <class Signature>
-struct Unknown;
+struct UnknownSymbol;
 template <class... A>
-struct Unknown<cudaError_t (*)(A...)> {
-  static cudaError_t call(A...) { return note(cudaErrorInvalidSymbol); }
+struct UnknownSymbol<cudaError_t (*)(A...)> {
+  static cudaError_t call(A...) { return set_last_error(cudaErrorInvalidSymbol); }
 };
 
 template <class Signature>
-void is_unknown(Signature& entry) {
-  entry = &Unknown<Signature>::call;
+void reject_symbol(Signature& entry) {
+  entry = &UnknownSymbol<Signature>::call;
 }
 
 }  // namespace
 
 void install_symbols(RuntimeTable& t) {
-  is_unknown(t.cudaGetSymbolAddress);
-  is_unknown(t.cudaGetSymbolSize);
-  is_unknown(t.cudaMemcpyToSymbol);
-  is_unknown(t.cudaMemcpyToSymbolAsync);
-  is_unknown(t.cudaMemcpyFromSymbol);
-  is_unknown(t.cudaMemcpyFromSymbolAsync);
-  is_unknown(t.cudaGraphAddMemcpyNodeToSymbol);
-  is_unknown(t.cudaGraphAddMemcpyNodeFromSymbol);
-  is_unknown(t.cudaGraphMemcpyNodeSetParamsToSymbol);
-  is_unknown(t.cudaGraphMemcpyNodeSetParamsFromSymbol);
-  is_unknown(t.cudaGraphExecMemcpyNodeSetParamsToSymbol);
-  is_unknown(t.cudaGraphExecMemcpyNodeSetParamsFromSymbol);
+  reject_symbol(t.cudaGetSymbolAddress);
+  reject_symbol(t.cudaGetSymbolSize);
+  reject_symbol(t.cudaMemcpyToSymbol);
+  reject_symbol(t.cudaMemcpyToSymbolAsync);
+  reject_symbol(t.cudaMemcpyFromSymbol);
+  reject_symbol(t.cudaMemcpyFromSymbolAsync);
+  reject_symbol(t.cudaGraphAddMemcpyNodeToSymbol);
+  reject_symbol(t.cudaGraphAddMemcpyNodeFromSymbol);
+  reject_symbol(t.cudaGraphMemcpyNodeSetParamsToSymbol);
+  reject_symbol(t.cudaGraphMemcpyNodeSetParamsFromSymbol);
+  reject_symbol(t.cudaGraphExecMemcpyNodeSetParamsToSymbol);
+  reject_symbol(t.cudaGraphExecMemcpyNodeSetParamsFromSymbol);
 }
 
 }  // namespace cucore::rt

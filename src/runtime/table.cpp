@@ -1,5 +1,5 @@
-// table.cpp: the table of runtime functions: stand-ins first, then what forwards to the driver,
-// then what is written here.
+// table.cpp: fills the table of runtime functions: stubs, then functions that forward to the
+// driver, then functions implemented here. Later entries replace earlier ones.
 #include "runtime/state.hpp"
 
 namespace cucore {
@@ -7,17 +7,17 @@ namespace rt {
 namespace {
 
 template <class Signature>
-struct StandIn;
+struct NotSupportedStub;
 template <class... A>
-struct StandIn<cudaError_t (*)(A...)> {
-  static cudaError_t call(A...) { return note(cudaErrorNotSupported); }
+struct NotSupportedStub<cudaError_t (*)(A...)> {
+  static cudaError_t call(A...) { return set_last_error(cudaErrorNotSupported); }
 };
 
-/// Functions that return something else are all written by hand.
+/// Null for functions that do not return cudaError_t: all of those are implemented.
 template <class Signature>
-Signature stand_in() {
-  if constexpr (requires { &StandIn<Signature>::call; }) {
-    return &StandIn<Signature>::call;
+Signature stub_for() {
+  if constexpr (requires { &NotSupportedStub<Signature>::call; }) {
+    return &NotSupportedStub<Signature>::call;
   } else {
     return nullptr;
   }
@@ -25,7 +25,7 @@ Signature stand_in() {
 
 RuntimeTable make_table() {
   RuntimeTable table;
-#define CUCORE_RT(name) table.name = stand_in<decltype(&::name)>();
+#define CUCORE_RT(name) table.name = stub_for<decltype(&::name)>();
 #include "runtime_table.inc"
 #undef CUCORE_RT
   install_forwards(table);

@@ -1,5 +1,4 @@
-// texture.cpp: texture and surface objects: descriptions of the runtime API and those of the
-// driver.
+// texture.cpp: texture and surface objects; converts their descriptors between the two APIs.
 #include "runtime/format.hpp"
 
 namespace cucore::rt {
@@ -108,7 +107,7 @@ void from_texture(const CUDA_TEXTURE_DESC& in, cudaTextureDesc* out) {
 
 cudaError_t create_texture(cudaTextureObject_t* object, const cudaResourceDesc* resource,
                            const cudaTextureDesc* texture, const cudaResourceViewDesc* view) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     if (object == nullptr || resource == nullptr || texture == nullptr)
       return CUDA_ERROR_INVALID_VALUE;
     CUDA_RESOURCE_DESC what{};
@@ -121,7 +120,7 @@ cudaError_t create_texture(cudaTextureObject_t* object, const cudaResourceDesc* 
 }
 
 cudaError_t create_surface(cudaSurfaceObject_t* object, const cudaResourceDesc* resource) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     if (object == nullptr || resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUDA_RESOURCE_DESC what{};
     if (const CUresult code = to_resource(*resource, &what); code != CUDA_SUCCESS) return code;
@@ -130,7 +129,7 @@ cudaError_t create_surface(cudaSurfaceObject_t* object, const cudaResourceDesc* 
 }
 
 cudaError_t texture_resource(cudaResourceDesc* out, cudaTextureObject_t object) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     CUDA_RESOURCE_DESC what{};
     const CUresult code = d.cuTexObjectGetResourceDesc(&what, object);
     if (code == CUDA_SUCCESS) from_resource(what, out);
@@ -139,7 +138,7 @@ cudaError_t texture_resource(cudaResourceDesc* out, cudaTextureObject_t object) 
 }
 
 cudaError_t surface_resource(cudaResourceDesc* out, cudaSurfaceObject_t object) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     CUDA_RESOURCE_DESC what{};
     const CUresult code = d.cuSurfObjectGetResourceDesc(&what, object);
     if (code == CUDA_SUCCESS) from_resource(what, out);
@@ -148,14 +147,14 @@ cudaError_t surface_resource(cudaResourceDesc* out, cudaSurfaceObject_t object) 
 }
 
 cudaError_t texture_view(cudaResourceViewDesc* out, cudaTextureObject_t object) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     return d.cuTexObjectGetResourceViewDesc(reinterpret_cast<CUDA_RESOURCE_VIEW_DESC*>(out),
                                             object);
   });
 }
 
 cudaError_t texture_desc(cudaTextureDesc* out, cudaTextureObject_t object) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     CUDA_TEXTURE_DESC how{};
     const CUresult code = d.cuTexObjectGetTextureDesc(&how, object);
     if (code == CUDA_SUCCESS) from_texture(how, out);
@@ -165,7 +164,7 @@ cudaError_t texture_desc(cudaTextureDesc* out, cudaTextureObject_t object) {
 
 cudaError_t mapped_mipmap(cudaMipmappedArray_t* out, cudaExternalMemory_t memory,
                           const cudaExternalMemoryMipmappedArrayDesc* desc) {
-  return run([=](const DriverTable& d) {
+  return call_with_context([=](const DriverTable& d) {
     Format format{};
     if (out == nullptr || desc == nullptr || !to_format(desc->formatDesc, &format))
       return CUDA_ERROR_INVALID_VALUE;

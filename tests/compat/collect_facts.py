@@ -1,9 +1,9 @@
-"""Turns text descriptions of a Python API into tests/compat/facts/*.json: names, signatures, values; nothing else.
+"""Converts text descriptions of a Python API to tests/compat/facts/*.json: names, signatures and values.
 
     python tests/compat/collect_facts.py FOLDER      FOLDER holds one <module>.txt per module
 
-Such a text has one line per fact, as an outside look with `inspect` gives them: `def f(a, b: 'T')`, `class C(Base)`
-with indented members, `NAME: int = 3`. The JSON is what the tests compare with; the texts are not needed again.
+A description has one line per fact, as `inspect` returns them: `def f(a, b: 'T')`, `class C(Base)` with indented members,
+`NAME: int = 3`. The tests use the JSON files only.
 """
 
 from __future__ import annotations

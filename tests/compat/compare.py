@@ -1,7 +1,7 @@
-"""Compares the facts of NVIDIA's Python surface (facts/*.json) with our tables (api/*.json).
+"""Compares the facts of NVIDIA's Python surface (facts/*.json) with the tables in api/*.json.
 
-`missing(library)` names every function, argument, enum value, constant, class and field that the surface has and the
-tables have not. A fact is named as a reader would look for it: "cuFoo", "cuFoo(arg)", "CUenum.MEMBER", "CUstruct.field".
+`missing(library)` lists every function, argument, enum value, constant, class and field of the surface that is missing in
+the tables. Facts have readable names: "cuFoo", "cuFoo(arg)", "CUenum.MEMBER", "CUstruct.field".
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def functions(table: facts.Library, theirs: Facts) -> Iterator[str]:
 
 
 def same_value(ours: int | None, theirs: int) -> bool:
-    """Enumerators beyond 31 bits are spelled signed or unsigned; both mean the same bits."""
+    """Enumerators beyond 31 bits may be signed or unsigned; both have the same bits."""
     return ours is not None and (ours - theirs) % (1 << 32) == 0
 
 
@@ -73,7 +73,7 @@ def field_names(record: facts.Record) -> Iterator[str]:
 
 
 def in_place_tags(table: facts.Library) -> dict[str, facts.Record]:
-    """Records with a tag that are written inside another one: C lets everybody name them."""
+    """Tagged records that are defined inside another one, which C makes visible globally."""
 
     def walk(record: facts.Record) -> Iterator[facts.Record]:
         for item in record.fields:
@@ -102,7 +102,7 @@ def c_classes(table: facts.Library, theirs: Facts) -> Iterator[str]:
 
 
 def follow(table: facts.Library, path: str) -> facts.Record | None:
-    """'Record.member.member' -> the record written in place there."""
+    """'Record.member.member' -> the record defined in place there."""
     first, *rest = path.split(".")
     record = table.record_of(first)
     for member in rest:
@@ -133,7 +133,7 @@ def renamed_enums(table: facts.Library, theirs: Facts) -> Iterator[str]:
 def renamed_classes(table: facts.Library, theirs: Facts) -> Iterator[str]:
     for name, row in theirs["classes"].items():
         if any("Exception" in base for base in row["bases"]):
-            continue  # one exception per result: the module makes them
+            continue  # one exception per result, created by the module
         known = table.python_structs.get(name)
         record = follow(table, known.type) if known else None
         if known is None or record is None:

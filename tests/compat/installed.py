@@ -1,9 +1,9 @@
 """Compares an installed module with the facts of NVIDIA's surface: names, arguments, values, members.
 
-`absent(facts)` names what the surface has and the module has not, in the words of compare.py: "f", "f(arg)",
+`absent(facts)` lists the facts that are missing in the module, with the names of compare.py: "f", "f(arg)",
 "Class.member", "Enum.MEMBER".
 
-    python tests/compat/installed.py        lists what is missing
+    python tests/compat/installed.py        lists missing facts
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from factfile import Facts, read_facts
 from scan.surface import parse_signature
 
 FACTS = Path(__file__).resolve().parent / "facts"
-# What every Python object has, or what only says how the original is built.
+# Members of every Python object, and implementation details of the original.
 NOT_MEMBERS = {"add_note", "args", "with_traceback", "__reduce__"}
 
 
 def modules() -> list[str]:
-    """Every module of the surface. 'returned-types' is not one: its classes are found through what returns them."""
+    """Every module of the surface. 'returned-types' is not a module: its classes are reached through the functions that return them."""
     return sorted(p.stem for p in FACTS.glob("*.json") if p.stem != "cuda.core.returned-types")
 
 
@@ -57,7 +57,7 @@ def functions(module: Any, facts: Facts) -> Iterator[str]:
 
 
 def missing_arguments(function: Any, signature: str) -> list[str]:
-    """Arguments that cannot be given by name or place. A function that does not tell its signature is believed."""
+    """Arguments that cannot be passed by name or position. A function without a signature is accepted."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -115,7 +115,7 @@ def constants(module: Any, facts: Facts) -> Iterator[str]:
 
 
 def main() -> int:
-    """Lists what is missing and not excused, module by module."""
+    """Lists missing facts that are not deviations, module by module."""
     deviations = read_facts(FACTS.parent.parent.parent / "api" / "deviations.json")
     for module in modules():
         known = {**deviations.get(module, {}), **deviations.get(f"{module} surface", {})}

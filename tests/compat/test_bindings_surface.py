@@ -1,4 +1,4 @@
-"""cuda.bindings beyond names: order and defaults of arguments, exact enum values, base classes, fields of structs."""
+"""cuda.bindings: order and defaults of arguments, enum values, base classes and struct fields match NVIDIA's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pair(request: pytest.FixtureRequest) -> tuple[Any, Facts, Facts]:
     return importlib.import_module(name), read_facts(HERE / "facts" / f"{name}.json"), deviations(name)
 
 
-def test_arguments_have_the_order_and_the_defaults_of_the_original(pair: tuple[Any, Facts, Facts]) -> None:
+def test_arguments_have_the_order_and_defaults_of_nvidias(pair: tuple[Any, Facts, Facts]) -> None:
     module, facts, known = pair
     wrong = []
     for name, signature in facts["functions"].items():
@@ -44,12 +44,12 @@ def test_arguments_have_the_order_and_the_defaults_of_the_original(pair: tuple[A
 
 
 def defaults(signature: str, count: int) -> list[str]:
-    """The arguments of a signature as text; annotations hold no '='."""
+    """The arguments of a signature as text; annotations contain no '='."""
     parts = signature.strip("()").split(", ") if count else []
     return parts if len(parts) == count else [""] * count
 
 
-def test_enums_have_no_other_value_for_a_known_name(pair: tuple[Any, Facts, Facts]) -> None:
+def test_enum_members_have_the_values_of_nvidias(pair: tuple[Any, Facts, Facts]) -> None:
     module, facts, known = pair
     wrong = []
     for name, members in facts["enums"].items():
@@ -63,7 +63,7 @@ def test_enums_have_no_other_value_for_a_known_name(pair: tuple[Any, Facts, Fact
 
 
 @pytest.mark.parametrize("library", C_STYLE)
-def test_classes_derive_as_in_the_original(library: str) -> None:
+def test_classes_have_the_bases_of_nvidias(library: str) -> None:
     name = f"cuda.bindings.{library}"
     module, facts, known = (
         importlib.import_module(name),
@@ -80,8 +80,8 @@ def test_classes_derive_as_in_the_original(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", C_STYLE)
-def test_every_field_can_be_read_and_written_back(library: str) -> None:
-    """Fields that were read can be assigned again, and then read the same."""
+def test_every_field_keeps_its_value_when_assigned_to_itself(library: str) -> None:
+    """A field can be assigned its own value and then returns the same value."""
     name = f"cuda.bindings.{library}"
     module, facts, known = (
         importlib.import_module(name),

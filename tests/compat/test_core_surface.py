@@ -1,4 +1,4 @@
-"""Every method of cuda.core takes the arguments NVIDIA's takes: same names, same order, same kinds, same defaults."""
+"""Every method of cuda.core has the arguments of NVIDIA's: the same names, order, kinds and defaults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODULES = [
 ]
 DEVIATIONS = read_facts(HERE.parent.parent / "api" / "deviations.json").get("cuda.core signatures", {})
 
-# Where NVIDIA hands these back; they are no names of a module.
+# Functions that return these types, which are not names of a module.
 HOMES = {
     "AccessedBySetProxy": "cuda.core._managed",
     "AdjacencySetProxy": "cuda.core.graph._nodes",
@@ -52,12 +52,12 @@ HOMES = {
     "SystemEvent": "cuda.core.system._events",
     "SystemEvents": "cuda.core.system._events",
 }
-PARTS = "cuda.core.system._parts"  # everything else that is handed back
+PARTS = "cuda.core.system._parts"  # all other returned types
 
 
 def parameters(signature: str) -> list[tuple[str, bool, bool]]:
     """(name, keyword only, has a default) of "(self, a: 'int', *, b=None) -> 'None'"; without self and cls."""
-    text = re.sub(r"<[^<>]*>", "None", signature)  # defaults that are shown, not written: <Enum.MEMBER: 'x'>
+    text = re.sub(r"<[^<>]*>", "None", signature)  # defaults given as repr: <Enum.MEMBER: 'x'>
     tree = ast.parse(f"def f{text.split(' -> ')[0]}: ...").body[0]
     assert isinstance(tree, ast.FunctionDef)
     a = tree.args
@@ -71,7 +71,7 @@ def parameters(signature: str) -> list[tuple[str, bool, bool]]:
 
 
 def ours(function: Any) -> list[tuple[str, bool, bool]] | None:
-    """The same of one of our functions; None when it does not tell."""
+    """The same for an installed function; None if it has no signature."""
     rendered = getattr(function, "__nb_signature__", None)
     if rendered:
         text = rendered[0][0].removeprefix("def ").strip()
@@ -93,7 +93,7 @@ def ours(function: Any) -> list[tuple[str, bool, bool]] | None:
 
 
 def difference(wanted: list[tuple[str, bool, bool]], found: list[tuple[str, bool, bool]]) -> str:
-    """What a caller of NVIDIA's would notice; empty when nothing. We may take more, and ask for less."""
+    """The difference that a caller of NVIDIA's function would notice, or "". Additional and optional arguments are allowed."""
     known = {name: (keyword, default) for name, keyword, default in found}
     order = [name for name, keyword, _ in found if not keyword]
     place = 0
@@ -136,7 +136,7 @@ CASES = cases()
 
 
 @pytest.mark.parametrize(("module", "cls", "name", "signature"), CASES, ids=[f"{c}.{n}" for _, c, n, _ in CASES])
-def test_arguments(module: str, cls: str, name: str, signature: str) -> None:
+def test_method_has_the_arguments_of_nvidias(module: str, cls: str, name: str, signature: str) -> None:
     owner: Any = importlib.import_module(module)
     if cls:
         owner = getattr(owner, cls)
@@ -157,13 +157,13 @@ def test_arguments(module: str, cls: str, name: str, signature: str) -> None:
         for cls, row in read_facts(FACTS / "cuda.core.returned-types.json")["classes"].items()
     ],
 )
-def test_what_is_handed_back_has_its_members(cls: str, row: dict[str, Any]) -> None:
+def test_returned_types_have_the_members_of_nvidias(cls: str, row: dict[str, Any]) -> None:
     owner = getattr(importlib.import_module(HOMES.get(cls, PARTS)), cls)
     missing = [name for name in row["properties"] if not hasattr(owner, name)]
     assert missing == []
 
 
-def test_a_difference_is_noticed() -> None:
+def test_difference_of_signatures_is_detected() -> None:
     wanted = parameters("(self, a: 'int', b=1, *, c=None) -> 'None'")
     assert wanted == [("a", False, False), ("b", False, True), ("c", True, True)]
     assert difference(wanted, [("a", False, False), ("b", False, True), ("c", True, True), ("d", False, True)]) == ""

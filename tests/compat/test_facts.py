@@ -1,4 +1,4 @@
-"""Every function, enum value, constant and struct field of NVIDIA's Python surface is in our tables."""
+"""Every function, enum value, constant and struct field of NVIDIA's Python surface is in the tables of api/."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def deviations(library: str) -> Facts:
 
 
 @pytest.mark.parametrize("library", compare.LIBRARIES)
-def test_the_table_has_every_fact_of_the_surface_or_says_why_not(library: str) -> None:
+def test_every_fact_of_the_surface_is_in_the_table_or_a_deviation(library: str) -> None:
     known = deviations(library)
     missing = compare.missing(library)
     for name in missing:
@@ -27,16 +27,16 @@ def test_the_table_has_every_fact_of_the_surface_or_says_why_not(library: str) -
 
 
 @pytest.mark.parametrize("library", compare.LIBRARIES)
-def test_no_deviation_is_listed_that_is_none(library: str) -> None:
+def test_every_listed_deviation_exists(library: str) -> None:
     assert sorted(set(deviations(library)) - set(compare.missing(library))) == []
 
 
 @pytest.mark.parametrize("library", compare.LIBRARIES)
-def test_every_deviation_gives_a_reason(library: str) -> None:
+def test_every_deviation_has_a_reason(library: str) -> None:
     assert all(len(reason) > 20 for reason in deviations(library).values())
 
 
-def test_a_fact_that_is_not_in_the_table_is_noticed() -> None:
+def test_missing_fact_is_detected() -> None:
     table = compare.facts.load("nvrtc")
     surface = compare.surface("nvrtc")
     surface["functions"]["nvrtcMadeUp"] = "(prog)"
@@ -54,7 +54,7 @@ def test_a_fact_that_is_not_in_the_table_is_noticed() -> None:
 
 
 def test_the_surface_is_not_empty() -> None:
-    """A comparison with nothing would always pass."""
+    """A comparison with an empty surface would always pass."""
     sizes = {library: len(compare.surface(library)["functions"]) for library in compare.LIBRARIES}
     assert sizes["driver"] > 500
     assert sizes["runtime"] > 300

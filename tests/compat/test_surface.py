@@ -1,4 +1,4 @@
-"""The installed packages have the names, arguments, values and members that NVIDIA's have."""
+"""The installed packages have the names, arguments, values and members of NVIDIA's."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 from factfile import Facts, read_facts
 
 HERE = Path(__file__).resolve().parent
-DEVIATIONS = read_facts(HERE.parent.parent / "api" / "deviations.json")  # where we mean to differ
+DEVIATIONS = read_facts(HERE.parent.parent / "api" / "deviations.json")  # intended differences
 
 
 def excused(module: str) -> Facts:
-    """Deviations of the tables, and those of the Python surface alone."""
+    """Deviations of the tables and of the Python surface."""
     return {**DEVIATIONS.get(module, {}), **DEVIATIONS.get(f"{module} surface", {})}
 
 
 @pytest.mark.parametrize("module", installed.modules())
-def test_the_module_has_everything_its_users_know(module: str) -> None:
+def test_module_has_every_name_of_the_surface(module: str) -> None:
     known = excused(module)
     if module in known:
         pytest.skip(f"{module}: {known[module]}")
@@ -30,7 +30,7 @@ def test_the_module_has_everything_its_users_know(module: str) -> None:
     assert unexcused == [], f"{len(unexcused)} names of {module} are missing: {', '.join(unexcused[:20])}"
 
 
-def test_a_missing_name_is_noticed() -> None:
+def test_missing_name_is_detected() -> None:
     class Module:
         class Color:
             RED = 1

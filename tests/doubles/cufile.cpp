@@ -1,5 +1,5 @@
-// cufile.cpp: cuFile's ABI over POSIX files and host memory, with what the real library counts and
-// refuses. It has no direct storage and no device memory: what is tested with it is how
+// cufile.cpp: a test double with cuFile's ABI over POSIX files and host memory, with the counters
+// and errors of the real library. It has no direct storage and no device memory: it tests how
 // cuda.bindings.cufile passes arguments, results and errors.
 #include "cucore/abi/cufile.h"
 
@@ -49,7 +49,7 @@ constexpr auto kFine = CU_FILE_SUCCESS;
 
 bool is_open() { return state().uses > 0; }
 
-/// Runs `work` with the lock held, if the driver is open.
+/// Calls `work` with the lock held if the driver is open.
 template <class Work>
 CUfileError_t opened(Work work) {
   const std::lock_guard lock{state().mutex};
@@ -81,7 +81,7 @@ ssize_t transfer(void* handle, char* memory, std::size_t size, off_t at, bool wr
     count(stats.basic.write_ops, stats.basic.write_bytes, stats.write_size_kb_hist, n);
   else
     count(stats.basic.read_ops, stats.basic.read_bytes, stats.read_size_kb_hist, n);
-  return n;  // -1 with errno, as cuFile answers a system's error
+  return n;  // -1 with errno, as cuFile reports system errors
 }
 
 ssize_t vector_transfer(void* handle, const CUfileIOVec_t* parts, std::size_t n, off_t at,
@@ -290,7 +290,7 @@ CUfileError_t cuFileGetParameterBool(CUFileBoolConfigParameter_t p, bool* value)
   return *value = state().bools[p], answer(kFine);
 }
 CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t p, bool value) {
-  if (is_open()) return answer(CU_FILE_DRIVER_ALREADY_OPEN);  // parameters are set before
+  if (is_open()) return answer(CU_FILE_DRIVER_ALREADY_OPEN);  // parameters must be set before
   return state().bools[p] = value, answer(kFine);
 }
 CUfileError_t cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t p, size_t* value) {

@@ -1,6 +1,6 @@
-// nvml.cpp: NVML's functions that pass arrays, counts and sizes, by the rules of its manual: too
-// little room is an error that says how much is needed, sizes are bytes where the manual says
-// bytes. Elements are 100, 101, ...
+// nvml.cpp: a test double of the NVML functions with arrays, counts and sizes, following the
+// manual: a too small array is an error that returns the required size, and sizes are in bytes if
+// the manual says so. Elements are 100, 101, ...
 #include "cucore/abi/nvml.h"
 
 #include <cstring>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kMany = 7;  // elements of every array
 
-/// Fills `n` of them; each is 100 plus its number, in the first field of a record.
+/// Fills `n` elements; the first field of each is 100 plus its index.
 template <class T>
 nvmlReturn_t fill(unsigned* count, T* array) {
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;

@@ -1,6 +1,6 @@
-// nvml_calls.cpp: every function of NVML that nvml.cpp leaves out: it notes its name and arguments,
-// writes nothing and succeeds. No function of NVML takes floating point or a struct by value, so
-// eight 64-bit numbers hold the arguments of any of them.
+// nvml_calls.cpp: all other NVML functions: each records its name and arguments, writes nothing and
+// succeeds. No NVML function has floating-point or by-value struct parameters, so eight 64-bit
+// numbers hold the arguments of any of them.
 #include <cstdint>
 
 namespace {

@@ -1,6 +1,6 @@
-// tests/fuzz/calls.cpp: libFuzzer harness: sequences of driver calls on the CPU device, each with
-// handles that may be good, closed, of another kind, or nonsense. Every call returns, and what is
-// ended at last leaves nothing behind.
+// tests/fuzz/calls.cpp: libFuzzer harness: sequences of driver calls on the CPU device with valid,
+// destroyed, mismatched and arbitrary handles. Every call must return, and the final cleanup must
+// release everything.
 #include "calls.hpp"
 
 #include <sys/prctl.h>
@@ -62,8 +62,8 @@ constexpr char kKernels[] = R"(
 .global .u32 numbers[16];
 )";
 
-/// Memory a copy may touch: some allocation's address with a length that the driver has to check,
-/// within our host block.
+/// Memory for a copy: the address of an allocation with a length that the driver must check, within
+/// the harness's host block.
 void step(World& w, Bytes& in) {
   const auto address = [&] { return w.address(in); };
   const auto bytes = [&] { return std::min<std::size_t>(in.size(), w.host.size()); };
@@ -233,7 +233,7 @@ void step(World& w, Bytes& in) {
     }
     case 39:
       cuLaunchKernel(in.pick(w.functions), in.next(), 1, 1, in.next(), in.next() % 4, 1, 0,
-                     in.pick(w.streams), nullptr, nullptr);  // one of them wants arguments
+                     in.pick(w.streams), nullptr, nullptr);  // one of them requires arguments
       break;
     case 40:
       cuLaunchHostFunc(in.pick(w.streams), nothing, nullptr);

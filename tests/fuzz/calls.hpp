@@ -1,5 +1,6 @@
-// tests/fuzz/calls.hpp: what the parts of the call fuzzer share: the input as choices, and the
-// objects made so far. Each part makes the calls of one subject; calls.cpp deals them out.
+// tests/fuzz/calls.hpp: shared declarations of the call fuzzer: the input as choices, and the
+// objects created so far. Each source file makes the calls of one subject; calls.cpp dispatches
+// them.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ class Bytes {
   Bytes(const std::uint8_t* data, std::size_t size) : at_{data}, end_{data + size} {}
   bool empty() const { return at_ == end_; }
   std::uint8_t next() { return at_ == end_ ? 0 : *at_++; }
-  /// One of those made so far (also closed ones), null, or nonsense.
+  /// One of the objects created so far (possibly destroyed), null, or an arbitrary handle.
   template <class T>
   T pick(const std::vector<T>& made) {
     const unsigned n = next();
@@ -36,7 +37,7 @@ class Bytes {
   const std::uint8_t *at_, *end_;
 };
 
-/// Things made so far, closed ones among them.
+/// Objects created so far, including destroyed ones.
 struct World {
   std::vector<CUstream> streams;
   std::vector<CUevent> events;
@@ -47,7 +48,7 @@ struct World {
   std::vector<CUmodule> modules;
   std::vector<CUlibrary> libraries;
   std::vector<CUfunction> functions;  // noop and add, with the kernels of libraries
-  std::vector<CUfunction> faulting;   // these take the code they are to end with
+  std::vector<CUfunction> faulting;   // their argument is the error code of the fault
   std::vector<CUcontext> contexts;
   std::vector<CUarray> arrays;
   std::vector<CUtexObject> textures;
@@ -59,13 +60,13 @@ struct World {
   std::vector<CUipcEventHandle> event_handles;
   std::vector<CUmemPoolPtrExportData> pointer_handles;
   std::vector<char> host = std::vector<char>(1 << 16);
-  unsigned child_graphs = 0;  // each may double a graph: not without end
+  unsigned child_graphs = 0;  // limited, because each may double a graph
 
   CUdeviceptr address(Bytes& in) {
     return reinterpret_cast<CUdeviceptr>(in.pick(memory)) + in.next() % 8;
   }
   void keep(CUdeviceptr pointer) { memory.push_back(reinterpret_cast<void*>(pointer)); }
-  /// A bit of a handle changed, sometimes.
+  /// Sometimes flips a bit of a handle.
   template <class T>
   T damaged(T handle, Bytes& in) {
     const unsigned n = in.next();
@@ -75,24 +76,24 @@ struct World {
   }
 };
 
-/// Handles that another process gave out, which lives as long as this one.
+/// Handles exported by another process, which lives as long as this one.
 struct Peer {
   CUipcMemHandle memory;
   CUipcEventHandle event;
   bool good;
 };
 const Peer& peer();
-extern unsigned word;  // what kernels add to
+extern unsigned word;  // incremented by kernels
 
 void CUDA_CB nothing(void*);
-constexpr std::size_t kReserved = std::size_t{4} << 20;  // every reserved range, in bytes
-constexpr std::size_t kMapped = std::size_t{2} << 20;    // what is mapped into one, each time
-/// Blocks of graphs, of launches and of memory and what is shared; `what` selects the call.
+constexpr std::size_t kReserved = std::size_t{4} << 20;  // size of every reserved range in bytes
+constexpr std::size_t kMapped = std::size_t{2} << 20;    // size of every mapping in bytes
+/// Calls about graphs, launches, memory and sharing; `what` selects the call.
 constexpr unsigned kGraphCalls = 24, kLaunchCalls = 12, kMemoryCalls = 28;
 void graph_call(unsigned what, World& w, Bytes& in);
 void launch_call(unsigned what, World& w, Bytes& in);
 void memory_call(unsigned what, World& w, Bytes& in);
-/// Ends all that was made. Aborts when the driver still keeps something then.
+/// Destroys all objects. Aborts if the driver still keeps something afterwards.
 void clean(const World& w);
 
 }  // namespace calls

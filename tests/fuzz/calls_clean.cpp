@@ -1,6 +1,6 @@
-// tests/fuzz/calls_clean.cpp: ends what a sequence of calls left, in the way a careful program
-// would, and sees that nothing stays: memory the driver keeps after that is a leak no tool would
-// notice, because the driver can still reach it.
+// tests/fuzz/calls_clean.cpp: destroys the objects that a sequence of calls left, and checks that
+// the driver then keeps nothing. Leak checkers do not detect such memory, because the driver still
+// references it.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -13,11 +13,11 @@
 namespace calls {
 namespace {
 
-constexpr unsigned kOften = 64;          // inputs between two looks at the descriptors
-constexpr unsigned kMostOpenFiles = 64;  // the fuzzer's own, the device's, the other process
+constexpr unsigned kOften = 64;          // inputs between two checks of the file descriptors
+constexpr unsigned kMostOpenFiles = 64;  // of the fuzzer, the device and the other process
 
-/// None of what `count` counts. A worker may still hold the last of a grid that is over: what never
-/// goes is a leak.
+/// Waits until `count` is zero: a worker may still hold the last object of a finished grid. Aborts
+/// if it stays positive, which is a leak.
 template <class Count>
 void expect_soon(const char* what, const Count& count) {
   std::size_t left = count();
@@ -39,7 +39,7 @@ std::size_t open_files() {
   return count;
 }
 
-/// Memory of pools and of other processes belongs to no context. Any context may free it.
+/// Frees memory of pools and of other processes, which belongs to no context.
 void free_memory(const World& w) {
   CUcontext fresh = nullptr;
   if (cuCtxCreate(&fresh, nullptr, 0, 0) != CUDA_SUCCESS) std::abort();
@@ -69,7 +69,7 @@ void free_memory(const World& w) {
 
 void clean(const World& w) {
   for (const CUgraphExec exec : w.execs) cuGraphExecDestroy(exec);
-  for (const CUcontext context : w.contexts) cuCtxDestroy(context);  // with it its captures end
+  for (const CUcontext context : w.contexts) cuCtxDestroy(context);  // also ends its captures
   for (const CUgraph graph : w.graphs) cuGraphDestroy(graph);
   CUcontext left = nullptr;
   while (cuCtxPopCurrent(&left) == CUDA_SUCCESS) {

@@ -1,5 +1,5 @@
-// tests/fuzz/calls_graph.cpp: the call fuzzer's calls about graphs: nodes of every kind, changes of
-// nodes and of executable graphs, captures into graphs, questions.
+// tests/fuzz/calls_graph.cpp: graph calls of the call fuzzer: nodes of every type, updates of nodes
+// and executable graphs, captures to graphs, queries.
 #include <algorithm>
 
 #include "calls.hpp"
@@ -101,7 +101,7 @@ void graph_call(unsigned what, World& w, Bytes& in) {
       keep(cuGraphAddMemFreeNode(&node, in.pick(w.graphs), first, first != nullptr, w.address(in)));
       break;
     }
-    case 7: {  // a while whose value is 1 would never end
+    case 7: {  // a while node with the value 1 would never end
       graph = in.pick(w.graphs);
       CUgraphNodeParams params{};
       params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
@@ -219,7 +219,7 @@ void graph_call(unsigned what, World& w, Bytes& in) {
         w.graphs.push_back(graph);
       break;
     default:
-      if (number % 8 == 7) {  // what is moved is the node's from then on, if all is well
+      if (number % 8 == 7) {  // on success the node owns the moved graph
         CUgraphNodeParams params{};
         params.type = CU_GRAPH_NODE_TYPE_GRAPH;
         params.graph.graph = in.pick(w.graphs);

@@ -1,5 +1,5 @@
-// tests/fuzz/calls_launch.cpp: the call fuzzer's calls about code: modules, libraries, functions
-// and launches, with good arguments and bad shapes; some kernels end with a fault.
+// tests/fuzz/calls_launch.cpp: code calls of the call fuzzer: modules, libraries, functions and
+// launches, with valid arguments and invalid shapes; some kernels fault.
 #include "calls.hpp"
 
 namespace calls {
@@ -35,7 +35,7 @@ void launch_call(unsigned what, World& w, Bytes& in) {
       config.hStream = in.pick(w.streams);
       config.attrs = attributes;
       config.numAttrs = in.next() % 4;
-      for (auto& attribute : attributes)  // addresses among the values would be ours to answer for
+      for (auto& attribute : attributes)  // arbitrary addresses as values would be invalid accesses
         if (attribute.id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
             attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
             attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
@@ -48,7 +48,7 @@ void launch_call(unsigned what, World& w, Bytes& in) {
       cuLaunchKernel(in.pick(w.functions), in.next(), in.next() % 3, 1, in.next(), 1, in.next() % 3,
                      in.next() == 5 ? 1u << 20 : 0, in.pick(w.streams), arguments, nullptr);
       break;
-    case 2: {  // what comes after it fails with the same code, until the context goes
+    case 2: {  // later calls return the same error until the context is destroyed
       static constexpr unsigned kCodes[] = {700, 710, 714, 715, 716, 717, 718, 719};
       unsigned code = kCodes[in.next() % 8];
       void* only[] = {&code};

@@ -1,5 +1,5 @@
-// tests/fuzz/calls_memory.cpp: the call fuzzer's calls about memory: managed, virtual and shared,
-// pools, arrays and textures; handles of another process, damaged ones among them.
+// tests/fuzz/calls_memory.cpp: memory calls of the call fuzzer: managed, virtual and shared memory,
+// pools, arrays and textures; valid and damaged handles of another process.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ CUmemLocation location(Bytes& in) {
   return where;
 }
 
-/// A pool's descriptor, given out and taken back; the descriptor is closed either way.
+/// Exports a pool as a file descriptor and imports it again; always closes the descriptor.
 void share_pool(World& w, Bytes& in) {
   int fd = -1;
   if (cuMemPoolExportToShareableHandle(&fd, in.pick(w.pools),

@@ -1,5 +1,5 @@
-// tests/fuzz/container.cpp: libFuzzer harness: any bytes are read without harm, and PTX put into a
-// container comes out again.
+// tests/fuzz/container.cpp: libFuzzer harness: reading any bytes is safe, and PTX that is added to
+// a container is returned unchanged.
 #include "cucore/container.hpp"
 
 #include <cstddef>
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto modules = cucore::ptx_of_container(file);
     if (modules.empty() || modules.back() != "ptx") std::abort();
   } catch (const std::invalid_argument&) {
-    if (before != 0) std::abort();  // what could be read can be added to
+    if (before != 0) std::abort();  // PTX can be added to every readable container
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// tests/fuzz/image.cpp: libFuzzer harness: any bytes given to cuModuleLoadData and friends are PTX
-// texts or an error of the loader's; a container made of what was found gives the same texts back.
+// tests/fuzz/image.cpp: libFuzzer harness: any image for cuModuleLoadData yields PTX texts or a
+// loader error; a container made from these texts returns the same texts.
 #include "cpu/image/image.hpp"
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  constexpr std::uint32_t kWrapper = 0x466243b1;  // holds an address: not for strangers
+  constexpr std::uint32_t kWrapper = 0x466243b1;  // contains an address, which must be valid
   if (size >= 4 && std::equal(data, data + 4, reinterpret_cast<const std::uint8_t*>(&kWrapper)))
     return 0;
   try {

@@ -1,6 +1,6 @@
-// tests/fuzz/ptx_compiler.cpp: libFuzzer harness: any bytes become a module of machine code or an
-// error with the codes of the loader and nothing aborts. Nothing is run: what a kernel does is up
-// to its author.
+// tests/fuzz/ptx_compiler.cpp: libFuzzer harness: any bytes compile to machine code or yield a
+// loader error, and nothing aborts. Kernels are not executed, because any behaviour of them is
+// valid.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const auto module = cucpu::Module::load(texts, {}, memory);
     if (module == nullptr) std::abort();
-    for (const cucpu::Kernel* kernel : module->kernels()) {  // made ready to run, which compiles it
+    for (const cucpu::Kernel* kernel : module->kernels()) {  // preparing a kernel compiles it
       cucpu::LaunchShape shape;
       shape.grid = shape.block = {1, 1, 1};
       shape.block.x = size % 2 ? 32 : 1;

@@ -1,5 +1,5 @@
-// tests/fuzz/ptx_parser.cpp: libFuzzer harness: any bytes parse to a tree or to diagnostics; a tree
-// prints to text that parses to itself.
+// tests/fuzz/ptx_parser.cpp: libFuzzer harness: any bytes parse to a tree or to diagnostics, and
+// the printed text of a tree parses to the same tree.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// tests/fuzz/replay.cpp: runs a harness without libFuzzer: over the files of a corpus, and over
-// changed copies of them.
+// tests/fuzz/replay.cpp: runs a harness without libFuzzer on the files of a corpus and on mutations
+// of them.
 //   fuzz_x_replay [--mutate N] [--seed S] FOLDER...
 #include <algorithm>
 #include <cstdint>
@@ -37,13 +37,13 @@ Input changed(Input input, const std::vector<Input>& all, std::mt19937& random) 
       case 3:
         input.erase(input.begin() + at, input.begin() + std::min(input.size(), at + 1 + below(16)));
         break;
-      case 4: {  // a piece again, here or elsewhere
+      case 4: {  // duplicates a piece
         const Input piece(input.begin() + at,
                           input.begin() + std::min(input.size(), at + 1 + below(64)));
         input.insert(input.begin() + below(input.size()), piece.begin(), piece.end());
         break;
       }
-      case 5: {  // a piece of another input
+      case 5: {  // inserts a piece of another input
         const Input& other = all[below(all.size())];
         if (other.empty()) break;
         const std::size_t from = below(other.size());
@@ -86,8 +86,7 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "no inputs\n");
     return 2;
   }
-  const char* keep =
-      std::getenv("FUZZ_LAST");  // where the input at hand is written before it runs, for crashes
+  const char* keep = std::getenv("FUZZ_LAST");  // file for the current input, to reproduce crashes
   const auto run = [&](const Input& input) {
     if (keep != nullptr)
       std::ofstream{keep, std::ios::binary}.write(reinterpret_cast<const char*>(input.data()),

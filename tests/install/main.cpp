@@ -1,5 +1,5 @@
-// main.cpp: what a stranger writes: fill a buffer on a device, copy it back, look. Built with all
-// warnings as errors.
+// main.cpp: a program that uses cucore: fills a buffer on a device, copies it back and checks it.
+// Built with warnings as errors.
 #include <cstdio>
 #include <span>
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace {
 
-// Options by name, the others left to themselves: no compiler may ask for those.
+// Designated initializers: omitted options must not cause warnings.
 const cucore::LaunchConfig kConfig{.grid = {.x = 2}, .block = {.x = 64}};
-const cucore::ProgramOptions kProgram{.name = "stranger", .arch = "sm_90", .ftz = true};
-const cucore::LinkerOptions kLinker{.name = "stranger", .lineinfo = true};
+const cucore::ProgramOptions kProgram{.name = "consumer", .arch = "sm_90", .ftz = true};
+const cucore::LinkerOptions kLinker{.name = "consumer", .lineinfo = true};
 const cucore::PoolOptions kPool{.max_size = 1 << 20};
 const cucore::StreamOptions kStream{.nonblocking = true};
 const cucore::EventOptions kEvent{.timing_enabled = true};

@@ -1,4 +1,4 @@
-"""A stranger's program builds against the installed package, by find_package and by pkg-config, and runs."""
+"""A separate program builds against the installed package with find_package and with pkg-config, and runs."""
 
 import importlib.util
 import os
@@ -15,7 +15,7 @@ STRICT = ("-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 
 @pytest.fixture(scope="module")
 def package() -> Path:
-    """The folder the C++ library was installed in: <site-packages>/cucore."""
+    """The folder of the installed C++ library: <site-packages>/cucore."""
     spec = importlib.util.find_spec("cucore")
     if spec is None or not (Path(spec.submodule_search_locations[0]) / "lib" / "cmake").exists():
         pytest.skip("the C++ library is not installed with the Python package")
@@ -30,21 +30,21 @@ def run(*command: object, **more: str) -> str:
     return done.stdout
 
 
-def test_find_package(package: Path, tmp_path: Path) -> None:
+def test_program_builds_with_find_package_and_runs(package: Path, tmp_path: Path) -> None:
     if shutil.which("cmake") is None:
         pytest.skip("needs cmake")
     run("cmake", "-S", HERE, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={package / 'lib' / 'cmake'}")
     run("cmake", "--build", tmp_path)
-    assert "ok" in run(tmp_path / "stranger")
+    assert "ok" in run(tmp_path / "consumer")
 
 
-def test_pkg_config(package: Path, tmp_path: Path) -> None:
+def test_program_builds_with_pkg_config_and_runs(package: Path, tmp_path: Path) -> None:
     compiler = shutil.which("c++")
     if shutil.which("pkg-config") is None or compiler is None:
         pytest.skip("needs pkg-config and a C++ compiler")
     flags = run("pkg-config", "--cflags", "--libs", "cucore", PKG_CONFIG_PATH=str(package / "lib" / "pkgconfig"))
-    run(compiler, *STRICT, HERE / "main.cpp", "-o", tmp_path / "stranger", *flags.split())
-    assert "ok" in run(tmp_path / "stranger")
+    run(compiler, *STRICT, HERE / "main.cpp", "-o", tmp_path / "consumer", *flags.split())
+    assert "ok" in run(tmp_path / "consumer")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Installed packages in throw-away environments, without network: the metadata wheels, and NVIDIA's files over ours."""
+"""Packages installed in temporary environments without network: the metadata wheels, and conflicts with NVIDIA's files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import metadata_wheels  # noqa: E402
 import wheel_file  # noqa: E402
 
-# What NVIDIA's wheels and ours both install, and a file only theirs has (see cucore/mixed.py).
+# Files that both NVIDIA's wheels and cucore install, and a file that only NVIDIA's have (see cucore/mixed.py).
 THEIRS = {
     "cuda-core": {
         "cuda/core/__init__.py": b"from cuda.bindings import driver as driver\n",
@@ -31,7 +31,7 @@ THEIRS = {
 
 
 def our_wheel(folder: Path) -> Path:
-    """The installed package packed as a wheel, so that an environment can be made from it without compiling."""
+    """The installed package as a wheel, so that an environment needs no compilation."""
     spec = importlib.util.find_spec("cucore")
     assert spec is not None and spec.origin is not None
     site = Path(spec.origin).parents[1]
@@ -94,7 +94,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Envir
     return made
 
 
-def test_requirements_of_other_packages_are_met_by_ours(environment: Environment) -> None:
+def test_metadata_wheels_satisfy_requirements_of_other_packages(environment: Environment) -> None:
     done = environment.run("-m", "pip", "check")
     assert done.returncode == 0, done.stdout
     names = environment.run("-m", "pip", "list", "--format=freeze").stdout.split()
@@ -105,10 +105,10 @@ def test_requirements_of_other_packages_are_met_by_ours(environment: Environment
     assert (done.returncode, done.stdout) == (0, "{}\n"), done.stderr
 
 
-def test_they_meet_exact_requirements_and_go_before_nvidias(
+def test_metadata_wheels_satisfy_exact_requirements_and_precede_nvidias(
     environment: Environment, wheels: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / "cuda_core-1.2.2-py3-none-any.whl"  # NVIDIA's, as an index would offer it
+    path = tmp_path / "cuda_core-1.2.2-py3-none-any.whl"  # a package of NVIDIA's, as an index would offer it
     info = "cuda_core-1.2.2.dist-info"
     files = {
         f"{info}/METADATA": b"Metadata-Version: 2.1\nName: cuda-core\nVersion: 1.2.2\n",
@@ -123,7 +123,7 @@ def test_they_meet_exact_requirements_and_go_before_nvidias(
     assert [entry.name for entry in (tmp_path / "got").iterdir()] == ["cuda_core-1.2.2+cucore-py3-none-any.whl"]
 
 
-def test_versions_are_those_of_the_modules(environment: Environment) -> None:
+def test_metadata_wheels_have_the_versions_of_the_modules(environment: Environment) -> None:
     program = (
         "from importlib.metadata import version as v; import cuda.core, cuda.bindings, cuda.pathfinder as p;"
         "assert v('cuda-core') == cuda.core.__version__ + '+cucore' and v('cuda-bindings') == cuda.bindings.__version__ + '+cucore';"
@@ -134,10 +134,10 @@ def test_versions_are_those_of_the_modules(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize("name", THEIRS)
-def test_their_files_among_ours_are_an_error_that_says_what_to_do(
+def test_mixed_files_of_nvidias_package_raise_an_error_with_the_remedy(
     environment: Environment, wheels: Path, tmp_path: Path, name: str
 ) -> None:
-    """As pip leaves them: theirs first, ours last, so that our `__init__` is the one that runs."""
+    """As pip installs them: NVIDIA's first, cucore last, so that cucore's `__init__` runs."""
     module, site = name.replace("-", "."), next(environment.python.parents[1].glob("lib/python*/site-packages"))
     stand_in = next(site.glob(f"{name.replace('-', '_')}-*.dist-info"))
     stand_in.rename(tmp_path / "stand-in")
@@ -159,11 +159,11 @@ def test_their_files_among_ours_are_an_error_that_says_what_to_do(
                     folder.rmdir()
             (tmp_path / "stand-in").rename(stand_in)
     if (folder := site / "cuda" / "pathfinder" / "_dynamic_libs").exists():
-        shutil.rmtree(folder)  # with what importing it compiled
+        shutil.rmtree(folder)  # including its bytecode cache
     assert environment.run("-c", f"import {module}").returncode == 0
 
 
-def test_their_files_in_another_folder_are_not_mixed_with_ours(environment: Environment, tmp_path: Path) -> None:
+def test_nvidias_files_in_another_folder_are_not_an_error(environment: Environment, tmp_path: Path) -> None:
     with zipfile.ZipFile(their_wheel(tmp_path, "cuda-core")) as archive:
         archive.extractall(tmp_path / "other")
     program = f"import sys, cucore.mixed as m; sys.path.insert(0, {str(tmp_path / 'other')!r}); print(m.found())"
@@ -171,10 +171,10 @@ def test_their_files_in_another_folder_are_not_mixed_with_ours(environment: Envi
     assert (done.returncode, done.stdout) == (0, "{}\n"), done.stderr
 
 
-def test_their_bindings_installed_over_ours_are_noticed_too(
-    environment: Environment, wheels: Path, tmp_path: Path
-) -> None:
-    environment.install("--no-deps", "--force-reinstall", their_wheel(tmp_path, "cuda-bindings"))  # theirs last
+def test_nvidias_bindings_installed_over_cucore_raise(environment: Environment, wheels: Path, tmp_path: Path) -> None:
+    environment.install(
+        "--no-deps", "--force-reinstall", their_wheel(tmp_path, "cuda-bindings")
+    )  # NVIDIA's installed last
     try:
         done = environment.run("-c", "from cuda.bindings import driver")
         assert done.returncode == 1 and "are mixed: both provide cuda.bindings" in done.stderr

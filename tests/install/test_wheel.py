@@ -1,4 +1,4 @@
-"""The wheel of `make wheel` in an empty environment: checked, installed, and the tutorial runs from it.
+"""The wheel of `make wheel` is self-contained, installs in an empty environment, and runs the tutorial.
 
 Linking LLVM statically takes minutes, so the default suites do not build it: run `make wheel` first, then this file.
 """
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not WHEELS, reason="no wheel for this Python in 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel, and NumPy and NVIDIA's compiler libraries lent by this one (there may be no network)."""
+    """An environment with the wheel, and with NumPy and NVIDIA's compiler libraries of this one, because there may be no network."""
     folder = tmp_path_factory.mktemp("empty")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = folder / "bin" / "python"
@@ -53,7 +53,7 @@ def test_the_wheel_is_self_contained() -> None:
     assert problems == []
 
 
-def test_the_tutorial_runs_from_the_wheel_alone(python: Path, tmp_path: Path) -> None:
+def test_tutorial_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
     page = pages.read(ROOT / "docs" / "tutorial.md")
     script = tmp_path / "tutorial.py"
     script.write_text("\n".join(block.text for block in page.of("python")))
@@ -62,11 +62,11 @@ def test_the_tutorial_runs_from_the_wheel_alone(python: Path, tmp_path: Path) ->
         run(python, "bash", "-ec", block.text, folder=tmp_path)
 
 
-def test_other_programs_find_the_driver_by_its_name(python: Path, tmp_path: Path) -> None:
+def test_other_programs_load_the_driver_by_soname(python: Path, tmp_path: Path) -> None:
     program = "import ctypes; n = ctypes.c_int(); c = ctypes.CDLL('libcuda.so.1'); c.cuInit(0); c.cuDeviceGetCount(ctypes.byref(n)); print(n.value)"
     assert run(python, "cucore", "run", "--cpu", "--devices", "3", "python", "-c", program, folder=tmp_path) == "3\n"
 
 
 def test_cpp_programs_build_against_the_wheel(python: Path, tmp_path: Path) -> None:
-    script = "c++ -std=c++20 $0 -o stranger $(PKG_CONFIG_PATH=$(cucore info --pkg-config) pkg-config --cflags --libs cucore) && ./stranger"
+    script = "c++ -std=c++20 $0 -o consumer $(PKG_CONFIG_PATH=$(cucore info --pkg-config) pkg-config --cflags --libs cucore) && ./consumer"
     assert "ok" in run(python, "bash", "-ec", script, str(ROOT / "tests" / "install" / "main.cpp"), folder=tmp_path)

@@ -1,4 +1,4 @@
-"""A device and a stream on it, on whatever CUCORE_DEVICE selects. Suites below cuda.core have fixtures of their own."""
+"""Fixtures: a device (selected by CUCORE_DEVICE) and a stream. Suites below cuda.core have their own fixtures."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-# Vector code that does not verify would quietly be replaced by scalar code: here it is an error, in child processes too.
+# Vector code that does not verify is an error in tests and their child processes, instead of a fallback to scalar code.
 os.environ.setdefault("CUCORE_CPU_STRICT", "1")
 
-if TYPE_CHECKING:  # suites that do without cuda.core must not import it by way of this file
+if TYPE_CHECKING:  # not imported at module level: suites below cuda.core must not import it
     from cuda.core import Device, Stream
 
 
@@ -36,6 +36,6 @@ def stream(device: Device) -> Iterator[Stream]:
 
 @pytest.fixture
 def bare_environment(tmp_path: Path) -> dict[str, str]:
-    """The variables of a user who has set nothing and installed nothing; what a sanitizer needs stays."""
+    """An environment without user settings; variables of sanitizers are kept."""
     sanitizer = {k: v for k, v in os.environ.items() if k == "LD_PRELOAD" or k.endswith("SAN_OPTIONS")}
     return {"PATH": "/nonexistent", "HOME": str(tmp_path), **sanitizer}

@@ -1,4 +1,4 @@
-"""The `cucore` command, as a person types it."""
+"""The `cucore` command."""
 
 import ast
 import json
@@ -26,18 +26,18 @@ def test_info_names_the_driver_and_its_devices() -> None:
     assert facts["devices"][0]["name"] in cucore("info").stdout
 
 
-def test_info_lists_the_places_it_looked_at() -> None:
+def test_info_lists_the_paths_searched() -> None:
     done = cucore("info", "--why", "nvrtc")
     assert done.returncode == 0 and "nvrtc" in done.stdout
 
 
-def test_an_unknown_device_is_an_error_that_names_the_variable() -> None:
+def test_unknown_device_returns_an_error_that_names_the_variable() -> None:
     done = cucore("info", CUCORE_DEVICE="abacus")
     assert done.returncode == 1 and "CUCORE_DEVICE" in done.stdout
 
 
 @pytest.mark.cpu_only
-def test_run_puts_the_cpu_device_in_place_of_libcuda() -> None:
+def test_run_replaces_libcuda_with_the_cpu_device() -> None:
     program = "import ctypes; c = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); c.cuInit(0); c.cuDeviceGetCount(ctypes.byref(n)); print(n.value)"
     done = cucore("run", "--cpu", "--devices", "3", sys.executable, "-c", program)
     assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
@@ -53,7 +53,7 @@ def test_coverage_counts_the_driver_functions() -> None:
 
 
 @pytest.mark.cpu_only
-def test_nine_of_ten_driver_functions_work_and_the_others_say_why_not() -> None:
+def test_90_percent_of_driver_functions_are_implemented_and_others_have_reasons() -> None:
     driver = json.loads(cucore("coverage", "--json").stdout)["driver"]
     there, absent = driver["implemented"], driver["missing"]
     assert len(there) >= 0.9 * (len(there) + len(absent))
@@ -65,7 +65,7 @@ def test_nine_of_ten_driver_functions_work_and_the_others_say_why_not() -> None:
 
 
 @pytest.mark.cpu_only
-def test_coverage_counts_nvml_and_instructions_too() -> None:
+def test_coverage_counts_nvml_functions_and_instructions() -> None:
     table = json.loads(cucore("coverage", "--json").stdout)
     assert "nvmlDeviceGetName" in table["nvml"]["implemented"]
     assert [name for name, reason in table["nvml"]["missing"].items() if not reason] == []
@@ -74,13 +74,13 @@ def test_coverage_counts_nvml_and_instructions_too() -> None:
     assert "PTX instructions" in shown and "NVRTC" in shown
 
 
-def test_why_tells_of_a_library_and_of_its_headers() -> None:
+def test_why_explains_a_library_and_its_headers() -> None:
     done = cucore("info", "--why", "cudart")
     assert done.returncode == 0, done.stderr
     assert "cudart (library)" in done.stdout and "cudart (headers)" in done.stdout
 
 
-def test_an_unknown_name_is_an_error_with_the_names_there_are() -> None:
+def test_unknown_name_returns_an_error_that_lists_the_known_names() -> None:
     done = cucore("info", "--why", "nothing")
     assert done.returncode == 2 and "nothing is known as 'nothing'" in done.stderr and "nvrtc" in done.stderr
 
@@ -338,14 +338,14 @@ def test_the_demo_checks_its_result() -> None:
 
 
 def called(name: str, text: str) -> set[str]:
-    """Driver functions that a test's source calls; what stands in comments and texts is none."""
+    """Driver functions that a test's source calls; comments and strings are ignored."""
     if name.endswith(".py"):
         return {node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)}
     code = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', " ", text, flags=re.DOTALL)
     return set(re.findall(r"\b(cu[A-Z]\w+)\s*\(", code))
 
 
-def test_a_name_in_a_text_or_a_comment_is_no_call() -> None:
+def test_name_in_a_string_or_comment_is_not_a_call() -> None:
     assert called("a_test.cpp", 'ASSERT_OK(cuInit(0)); // cuMemAlloc(\n f("cuMemFree(p)"); /* cuCtxCreate() */') == {
         "cuInit"
     }
@@ -353,8 +353,8 @@ def test_a_name_in_a_text_or_a_comment_is_no_call() -> None:
 
 
 @pytest.mark.cpu_only
-def test_every_driver_function_that_works_is_called_by_a_test() -> None:
-    """By its name, or its symbol's; what the runtime's or cuda.core's tests reach beyond that is not counted."""
+def test_every_implemented_driver_function_is_called_by_a_test() -> None:
+    """A call by name or symbol counts; indirect calls through the runtime or cuda.core do not."""
     implemented = json.loads(cucore("coverage", "--json").stdout)["driver"]["implemented"]
     folder = Path(__file__).resolve().parents[1]
     facts = json.loads((folder.parent / "api/driver.json").read_text())["functions"]
@@ -365,7 +365,7 @@ def test_every_driver_function_that_works_is_called_by_a_test() -> None:
     assert [name for name in implemented if not {name, facts[name].get("symbol", name)} & calls] == []
 
 
-def test_info_says_which_versions_of_the_toolkit_libraries_are_there_and_why_one_is_not() -> None:
+def test_info_lists_toolkit_library_versions_or_reasons() -> None:
     libraries = json.loads(cucore("info", "--json").stdout)["libraries"]
     assert set(libraries) == {"nvrtc", "nvJitLink", "nvvm", "nvfatbin", "nvml", "cufile"}
     assert re.fullmatch(r"\d+\.\d+", libraries["nvrtc"]["version"])
@@ -376,6 +376,6 @@ def test_info_says_which_versions_of_the_toolkit_libraries_are_there_and_why_one
             assert library["error"] and library["tried"], name
 
 
-def test_info_prints_the_folders_that_builds_of_cpp_programs_need() -> None:
+def test_info_prints_the_folders_for_cpp_builds() -> None:
     assert (Path(cucore("info", "--cmake").stdout.strip()) / "cucore" / "cucoreConfig.cmake").exists()
     assert (Path(cucore("info", "--pkg-config").stdout.strip()) / "cucore.pc").exists()

@@ -1,4 +1,4 @@
-"""The pytest plugin, as a project that uses it sees it: each test runs pytest in a process of its own."""
+"""The pytest plugin: each test runs pytest on a project in a separate process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     return go
 
 
-def test_fixtures_give_a_current_device_and_a_stream(run) -> None:
+def test_fixtures_provide_a_current_device_and_a_stream(run) -> None:
     result = run(
         """
         def test_it(cuda_device, cuda_stream):
@@ -40,7 +40,7 @@ def test_fixtures_give_a_current_device_and_a_stream(run) -> None:
     result.stdout.no_fnmatch_line("*left allocated*")
 
 
-def test_markers_leave_tests_out_with_the_reason(run) -> None:
+def test_markers_skip_tests_with_the_reason(run) -> None:
     result = run(
         """
         import pytest
@@ -59,7 +59,7 @@ def test_markers_leave_tests_out_with_the_reason(run) -> None:
     result.stdout.fnmatch_lines([f"*SKIPPED*this run is on {'the CPU device' if DEVICE == 'cpu' else 'a GPU'}"])
 
 
-def test_automatic_choice_asks_the_driver_what_it_is(run) -> None:
+def test_automatic_choice_uses_the_kind_of_the_driver(run) -> None:
     result = run(
         """
         import pytest
@@ -101,7 +101,7 @@ def test_values_of_fixtures_are_not_leaks(buffer):
 """
 
 
-def test_memory_left_behind_is_named_at_the_end(run) -> None:
+def test_leaked_memory_is_reported_at_the_end(run) -> None:
     result = run(LEAK, f"--cuda-device={DEVICE}")
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["*device memory left allocated*", "*4,096 bytes*test_leaks"])
@@ -110,7 +110,7 @@ def test_memory_left_behind_is_named_at_the_end(run) -> None:
     result.stdout.no_fnmatch_line("*bytes*test_values_of_fixtures_are_not_leaks")
 
 
-def test_memory_left_behind_can_fail_the_run(run) -> None:
+def test_leaked_memory_can_fail_the_run(run) -> None:
     result = run(LEAK, f"--cuda-device={DEVICE}", "--cuda-leaks=error")
     result.assert_outcomes(passed=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -120,7 +120,7 @@ def test_memory_left_behind_can_fail_the_run(run) -> None:
     result.stdout.no_fnmatch_line("*left allocated*")
 
 
-def test_a_failing_test_is_not_called_a_leak(run) -> None:
+def test_failing_test_is_not_reported_as_a_leak(run) -> None:
     result = run(
         """
         def test_fails(cuda_device, cuda_stream):

@@ -1,4 +1,4 @@
-"""The example on the front page runs as printed, and its numbers are those that were measured last."""
+"""The example in README.md runs, and its numbers match the latest benchmark run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ sys.path.insert(0, str(ROOT / "bench"))
 import front_page  # noqa: E402
 
 
-def test_the_numbers_are_those_of_the_benchmark_pages() -> None:
+def test_readme_numbers_match_the_benchmark_pages() -> None:
     page = (ROOT / "README.md").read_text()
     assert front_page.BEGIN + front_page.numbers() + front_page.END in page, "run python bench/front_page.py"
 
 
-def test_the_front_page_example_runs(tmp_path: Path) -> None:
+def test_readme_example_runs(tmp_path: Path) -> None:
     page = (ROOT / "README.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""tools/setup on a machine that lacks things: what it names, what it installs, and that it does nothing once all is there."""
+"""tools/setup on a machine without the required packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMANDS = {"g++": "g++", "cmake": "cmake", "ninja": "ninja-build", "ccache": "c
 
 
 class Machine:
-    """A checkout and a PATH of its own: what stands there writes how it was called into `calls`."""
+    """A separate checkout and PATH; the fake commands in it log their arguments to `calls`."""
 
     def __init__(self, folder: Path) -> None:
         self.checkout, self.bin, self.calls = folder / "checkout", folder / "bin", folder / "calls"
@@ -26,9 +26,9 @@ class Machine:
             found = shutil.which(name)
             assert found, name
             (self.bin / name).symlink_to(found)
-        # Sees the headers in /usr once packages were installed, whatever this machine has.
+        # Finds the headers in /usr after the packages are "installed", independent of this machine.
         self.program("ls", f"if [ -e {self.bin}/g++ ]; then echo there; else exit 2; fi")
-        # Knows its headers and modules (-c); makes an environment by copying itself into it (-m venv).
+        # Has headers and modules (-c); creates an environment by copying itself (-m venv).
         self.program(
             "python3",
             'case "$1 ${2:-}" in -c*) echo 1;; "-m venv") mkdir -p "$3/bin"; cp "$0" "$3/bin/python";; esac',
@@ -55,7 +55,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_a_user_gets_one_line_to_paste(machine: Machine) -> None:
+def test_setup_prints_the_install_command_for_a_user(machine: Machine) -> None:
     machine.program("apt-get")
     done = machine.setup(user=1000)
     assert done.returncode == 1
@@ -65,8 +65,8 @@ def test_a_user_gets_one_line_to_paste(machine: Machine) -> None:
     assert not machine.called("apt-get") and not (machine.checkout / ".venv").exists()
 
 
-def test_root_gets_the_packages_and_an_environment_and_a_second_call_does_nothing(machine: Machine) -> None:
-    # What is installed is there afterwards: its commands appear.
+def test_setup_installs_everything_for_root_and_then_does_nothing(machine: Machine) -> None:
+    # Installing a package creates its commands.
     made = "; ".join(f"touch {machine.bin}/{name}" for name in COMMANDS)
     machine.program("apt-get", f'case "$1" in install) {made};; esac')
     done = machine.setup(user=0)
@@ -81,10 +81,10 @@ def test_root_gets_the_packages_and_an_environment_and_a_second_call_does_nothin
     assert not any("-m pip" in call or "-m venv" in call for call in machine.called("python"))
 
 
-def test_changed_requirements_are_installed_again(machine: Machine) -> None:
+def test_setup_installs_changed_requirements(machine: Machine) -> None:
     for name in COMMANDS:
         machine.program(name)
-    machine.program("apt-get")  # for the headers that this machine may lack
+    machine.program("apt-get")  # headers that this machine may lack
     assert machine.setup(user=0).returncode == 0
     with (machine.checkout / "tools" / "requirements.txt").open("a") as file:
         file.write("another\n")

@@ -1,4 +1,4 @@
-"""The tools behind `make wheel`, `make coverage`, `make test`, `make sanitize` and `make lint`, on small things made here and on the project itself."""
+"""The scripts of `make wheel`, `make coverage`, `make test`, `make sanitize` and `make lint`, tested on small examples and on the project."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import check_wheel  # noqa: E402
 import coverage_lines  # noqa: E402
-import ctest_few  # noqa: E402
+import ctest_batches  # noqa: E402
 import suites  # noqa: E402
 
 needs_compiler = pytest.mark.skipif(
@@ -42,13 +42,13 @@ def wheel(folder: Path, **files: bytes) -> Path:
 
 
 @needs_compiler
-def test_a_wheel_with_a_clean_driver_passes(tmp_path: Path) -> None:
+def test_valid_wheel_passes_the_check(tmp_path: Path) -> None:
     clean = library(tmp_path, 'extern "C" int cuInit(unsigned) { return 0; }', "-fvisibility-inlines-hidden")
     assert check_wheel.check(wheel(tmp_path, **{"libcucore_cpu.so": clean}))[0] == []
 
 
 @needs_compiler
-def test_what_is_wrong_with_a_wheel_is_named(tmp_path: Path) -> None:
+def test_invalid_wheel_is_reported_with_its_errors(tmp_path: Path) -> None:
     leaky = library(tmp_path, 'extern "C" int LLVMLeak() { return 0; }', "-Wl,-rpath,/opt/llvm", "-lz")
     big = bytes(check_wheel.LIMIT_WITHOUT_DEVICE + 1)
     problems = "\n".join(check_wheel.check(wheel(tmp_path, **{"libcucore_cpu.so": leaky, "data.bin": big}))[0])
@@ -61,13 +61,13 @@ def test_what_is_wrong_with_a_wheel_is_named(tmp_path: Path) -> None:
         assert text in problems
 
 
-def test_a_wheel_without_the_cpu_device_is_refused(tmp_path: Path) -> None:
+def test_wheel_without_the_cpu_device_is_reported(tmp_path: Path) -> None:
     assert check_wheel.check(wheel(tmp_path))[0] == ["the CPU device is not inside"]
 
 
 @needs_compiler
 @pytest.mark.skipif(not shutil.which("gcov"), reason="needs gcov")
-def test_lines_that_ran_are_counted_once_for_all_programs(tmp_path: Path) -> None:
+def test_coverage_counts_a_line_once_for_all_programs(tmp_path: Path) -> None:
     source = tmp_path / "src" / "core" / "sign.cpp"
     source.parent.mkdir(parents=True)
     source.write_text(
@@ -94,7 +94,7 @@ def test_every_test_file_is_in_one_suite() -> None:
         assert sum(name == suite or name.startswith(suite + "/") for suite in found) == 1, name
 
 
-def test_a_failing_suite_fails_the_run_and_is_counted(
+def test_failing_suite_fails_the_run_and_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bodies = {
@@ -116,7 +116,7 @@ def test_a_failing_suite_fails_the_run_and_is_counted(
     assert suites.main(tmp_path / "logs", 2, []) == 0
 
 
-def test_the_ptx_suite_runs_once_for_every_number_of_lanes(
+def test_ptx_suite_runs_once_per_lane_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / suites.PTX
@@ -134,12 +134,12 @@ def test_the_ptx_suite_runs_once_for_every_number_of_lanes(
     assert capsys.readouterr().out.splitlines()[-1].startswith("4 passed in ")
 
 
-def test_hypothesis_is_loaded_for_the_suites_that_use_it() -> None:
+def test_hypothesis_plugin_is_loaded_only_for_suites_that_use_it() -> None:
     found = {suite for suite in suites.suites() if suites.uses_hypothesis(suite)}
     assert {"tests/python/driver", "tests/python/robust/test_stateful.py"} <= found and "tests/python/docs" not in found
 
 
-def test_a_suite_that_hangs_shows_where_and_is_ended(
+def test_hanging_suite_prints_stacks_and_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "test_stuck.py").write_text("import threading\ndef test_that_waits(): threading.Event().wait()")
@@ -151,7 +151,7 @@ def test_a_suite_that_hangs_shows_where_and_is_ended(
     assert "FAILED test_stuck.py" in output and "signal 6" in output and "in test_that_waits" in output
 
 
-def test_a_process_that_a_test_leaves_behind_is_not_waited_for(
+def test_process_left_running_by_a_test_does_not_block_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "test_leaves.py").write_text(
@@ -161,13 +161,13 @@ def test_a_process_that_a_test_leaves_behind_is_not_waited_for(
     monkeypatch.setattr(suites, "suites", lambda: ["test_leaves.py"])
     assert suites.main(tmp_path / "logs", 1, []) == 0
     assert "1 passed in" in capsys.readouterr().out
-    os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)  # it is there still
+    os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)  # still running
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 @pytest.mark.parametrize("cpp,python", [(0, 0), (8, 0), (0, 1), (8, 1)])
-def test_gpu_test_builds_runs_both_halves_and_ends_with_their_counts(tmp_path: Path, cpp: int, python: int) -> None:
-    """With programs that stand in for cmake, ctest and the machine's Python, which say how they were called."""
+def test_gpu_test_builds_runs_all_suites_and_prints_counts(tmp_path: Path, cpp: int, python: int) -> None:
+    """Uses fake cmake, ctest and Python programs that log their arguments."""
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
     shutil.copy(ROOT / "Makefile", tmp_path / "Makefile")
     (tmp_path / "bin").mkdir()
@@ -214,7 +214,7 @@ def test_workflows_call_targets_and_scripts_that_exist() -> None:
         assert all((ROOT / script).exists() for script in scripts), workflow
 
 
-# Speaks like a program of GoogleTest; how a test ends is its name.
+# A fake GoogleTest program; the name of a test determines its result.
 SPEAKS = """#!{python}
 import os, sys
 tests = sys.argv[1].removeprefix("--gtest_filter=").split(":")
@@ -240,7 +240,7 @@ sys.exit("Fails" in sys.argv[1])
     ],
     ids=["good", "one fails", "one dies"],
 )
-def test_tests_of_a_program_run_in_one_process_and_those_that_skip_there_alone(
+def test_batches_run_skipped_tests_again_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], names: str, status: int, counts: str
 ) -> None:
     program = tmp_path / "program"
@@ -250,7 +250,7 @@ def test_tests_of_a_program_run_in_one_process_and_those_that_skip_there_alone(
     lines += [f'set_tests_properties("{name}" PROPERTIES ENVIRONMENT "WORD=said")\n' for name in names.split()]
     lines += [f'add_test("other" "{sys.executable}" "-c" "")\n']
     (tmp_path / "CTestTestfile.cmake").write_text("".join(lines))
-    assert ctest_few.main([str(tmp_path), "2", str(tmp_path / "log"), "LeftOut"]) == status
+    assert ctest_batches.main([str(tmp_path), "2", str(tmp_path / "log"), "LeftOut"]) == status
     assert capsys.readouterr().out.splitlines()[-1] == counts
     log = (tmp_path / "log").read_text()
     assert f"process of {names} said" in log and "LeftOut" not in log
@@ -258,8 +258,8 @@ def test_tests_of_a_program_run_in_one_process_and_those_that_skip_there_alone(
 
 
 @pytest.mark.skipif(not shutil.which("ninja"), reason="needs ninja")
-def test_what_is_installed_is_made_by_the_targets_that_tools_build_builds() -> None:
-    """`make demo` in a bare clone builds the product's folders only; the tests' build would hide what they leave out."""
+def test_installed_files_are_outputs_of_the_product_targets() -> None:
+    """`make demo` in a new clone builds the product's folders only; a build of the tests would hide missing outputs."""
     builds = [Path(os.environ["CUCORE_BUILD"])] if "CUCORE_BUILD" in os.environ else sorted(ROOT.glob("build/*"))
     build = next((b.resolve() for b in builds if (b / "build.ninja").exists() and (b / "cpu").exists()), None)
     if build is None:
@@ -274,7 +274,7 @@ def test_what_is_installed_is_made_by_the_targets_that_tools_build_builds() -> N
     ).stdout
     render = [sys.executable, "-B", str(ROOT / "codegen/render.py"), "--list"]
     rendered = subprocess.run(render, capture_output=True, text=True, check=True).stdout.split()
-    outputs -= {f"generated/{name}" for name in rendered}  # while configuring, too
+    outputs -= {f"generated/{name}" for name in rendered}  # also at configure time
     installed = {
         str(Path(path).relative_to(build))
         for script in [build / "cmake_install.cmake", *build.glob("[!t]*/**/cmake_install.cmake")]
@@ -283,6 +283,6 @@ def test_what_is_installed_is_made_by_the_targets_that_tools_build_builds() -> N
     taken = sorted(installed & outputs)
     assert "generated/coverage.json" in taken
     assert "cpu/libcucore_cpu.so" in taken
-    # A command names what it makes, or a folder that is its own.
+    # A command lists its outputs, or an output folder.
     named = {path: {path, str(Path(path).parent)} - {"generated"} for path in taken}
     assert [path for path in taken if not any(name in product for name in named[path])] == []

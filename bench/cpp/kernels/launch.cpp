@@ -1,5 +1,5 @@
-// bench/cpp/kernels/launch.cpp: launches in a loop, so that what is measured is the launch and not
-// the language that calls it.
+// bench/cpp/kernels/launch.cpp: launches in a C++ loop, so that only the launch is measured, not
+// the overhead of Python.
 #include <cstddef>
 
 extern "C" {

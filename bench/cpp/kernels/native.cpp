@@ -1,6 +1,5 @@
-// bench/cpp/kernels/native.cpp: what a C++ programmer writes for a CPU: loops, OpenMP, simd
-// pragmas; blocks for caches and registers where everybody would. Compiled with -O3 -march=native
-// -fopenmp.
+// bench/cpp/kernels/native.cpp: typical C++ code for a CPU: loops, OpenMP, simd pragmas, and common
+// blocking for caches and registers. Compiled with -O3 -march=native -fopenmp.
 #include <algorithm>
 #include <cmath>
 
@@ -59,8 +58,8 @@ void histogram(const unsigned char* in, unsigned* bins, int n) {
   }
 }
 
-// A strip of sixteen pixels at a time, as four vectors. A point that has left never comes back, so
-// no masks are needed.
+// Processes sixteen pixels as four vectors. A point that has escaped never returns, so no masks are
+// needed.
 void mandelbrot(int* out, int width, int height, int most) {
   using Floats = float __attribute__((vector_size(16)));
   using Integers = int __attribute__((vector_size(16)));

@@ -1,6 +1,6 @@
-// clocked.cpp: a driver in front of the driver, which clocks allocations and frees from inside:
-// what of a call's time is the driver's own, whoever calls. CUCORE_BENCH_DRIVER names the one
-// behind. And the same two calls in a loop of C. For bench/python/allocate.py.
+// clocked.cpp: wraps the driver in CUCORE_BENCH_DRIVER and measures the time inside its allocation
+// and free calls, independent of the caller; also makes the same two calls in a C loop. For
+// bench/python/allocate.py.
 #include <dlfcn.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ Function of(const char* name) {
   return reinterpret_cast<Function>(dlsym(behind(), name));
 }
 
-/// Ticks of a counter that costs next to nothing to read.
+/// Ticks of the processor's counter, which is cheap to read.
 std::uint64_t now() {
 #ifdef __x86_64__
   return __builtin_ia32_rdtsc();
@@ -90,7 +90,7 @@ CUCORE_SHOWN CUresult cuGetProcAddress_v2(const char* name, void** found, int ve
   return code;
 }
 
-/// Nanoseconds of a call since the last time this was asked: allocating, freeing.
+/// Nanoseconds per call since the last query: allocation, free.
 CUCORE_SHOWN void cucoreClockedSpent(double* out) {
   static const double scale = nanoseconds_per_tick();
   for (Spent* spent : {&allocating, &freeing}) {
@@ -101,8 +101,8 @@ CUCORE_SHOWN void cucoreClockedSpent(double* out) {
   }
 }
 
-/// Nanoseconds of an allocation and its free, as a C program makes them; `clocked`: also from
-/// inside.
+/// Nanoseconds of an allocation and its free called from C; `clocked`: also measured inside the
+/// driver.
 CUCORE_SHOWN double cucoreClockedLoop(int turns, std::size_t size, CUmemoryPool pool,
                                       CUstream stream, int clocked) {
   const auto make = clocked != 0 ? &clocked_allocate : real_allocate;

@@ -1,4 +1,4 @@
-// core.cpp: what the cucore C++ library costs, under the names of raw.cpp.
+// core.cpp: measures the cucore C++ library, with the row names of raw.cpp.
 #include <array>
 #include <string>
 #include <tuple>

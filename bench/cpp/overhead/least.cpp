@@ -1,5 +1,5 @@
-// least.cpp: the calls of raw.cpp as functions of Python that look at none of their arguments: the
-// least that a call from Python can take, with the interpreter's lock kept or given up.
+// least.cpp: the calls of raw.cpp as Python functions that ignore their arguments: the lower bound
+// of a call from Python, with the GIL held or released.
 #include <Python.h>
 
 #include "timing.hpp"
@@ -8,7 +8,7 @@ extern "C" int cucore_bench_raw(int argc, char** argv);
 
 namespace {
 
-/// Runs a call, with the lock given up where that is asked for.
+/// Runs a call, with the GIL released if requested.
 template <bool unlocked, class Call>
 void run(Call call) {
   if constexpr (!unlocked) return call();
@@ -56,11 +56,11 @@ PyMethodDef methods[2][3]{
     {method("call", call<true>), method("make", make<true>), method("take", take<true>)}};
 PyMethodDef drain_method{"drain", drain, METH_NOARGS, nullptr};
 
-PyObject* taker = nullptr;  // what is told of the calls
-int kind = 0;               // 0: the lock is kept, 1: given up
+PyObject* taker = nullptr;  // the Python callable that receives the calls
+int kind = 0;               // 0: the GIL is held, 1: released
 bool failed = false;
 
-/// taker({name: (functions, drain, batch), ...}); the functions are one, or a maker and a taker.
+/// taker({name: (functions, drain, batch), ...}); one function, or a creating and a consuming one.
 void hand_to_python(bench::Suite& suite) {
   PyObject* rows = PyDict_New();
   for (bench::Row& row : suite.rows()) {
@@ -83,7 +83,7 @@ void hand_to_python(bench::Suite& suite) {
 
 }  // namespace
 
-/// Called by bench/python/least.py. The calls live while the function that was given runs.
+/// Called by bench/python/least.py. The calls are valid while the given callable runs.
 extern "C" __attribute__((visibility("default"))) PyObject* cucore_bench_least(const char* library,
                                                                                int unlocked,
                                                                                PyObject* function) {

@@ -1,6 +1,5 @@
-// raw.cpp: the C driver API, called as a C program would. The floor that every other row is
-// compared with. Built as a program, and as a library whose entry bench/python/inside.py calls in a
-// Python process.
+// raw.cpp: calls the C driver API from C: the reference of all other sides. Built as a program, and
+// as a library that bench/python/inside.py calls in a Python process.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -90,7 +89,7 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   CUstream stream, other, quiet;
   check(p_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   check(p_cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  // Never used: what a query takes depends on what a stream has done before.
+  // Not used otherwise: the time of a query depends on the stream's history.
   check(p_cuStreamCreate(&quiet, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   const auto drain = [&] { check(p_cuStreamSynchronize(stream), "cuStreamSynchronize"); };
 
@@ -100,7 +99,8 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
         "cuLibraryLoadData");
 
   bench::Suite suite;
-  // How fast the processor is at this moment: a chain of additions, one a cycle, and four at once.
+  // The current speed of the processor: one chain of additions (one per cycle), and four in
+  // parallel.
   suite.run(
       "clock_1000", [] { bench::add<1>(250); }, 200);
   suite.run(
@@ -109,7 +109,7 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   suite.run("device", [&] { check(p_cuDeviceGet(&device, 0), "cuDeviceGet"); });
   for (const char* name : {"device_current", "b_runtime_get_device"})
     suite.run(name, [&] { check(p_cuCtxGetDevice(&device), "cuCtxGetDevice"); });
-  // What a C program does instead of making an object: it fills a struct.
+  // The C equivalent of creating an object: filling a struct.
   for (const char* name : {"launch_config", "launch_config_3d", "b_struct_fields"}) {
     suite.run(name, [&] {
       CUlaunchConfig config{};
@@ -148,7 +148,8 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
                 "cuLaunchKernel");
         },
         drain, 400);
-    if (count == 3) {  // a launch by the kernel, which the driver looks up in the context each time
+    if (count ==
+        3) {  // a launch with a CUkernel, which the driver looks up in the context each time
       suite.run(
           "launch_3_kernel",
           [=] {
@@ -215,8 +216,8 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   float milliseconds;
   suite.run("event_elapsed",
             [&] { check(p_cuEventElapsedTime(&milliseconds, begin, end), "cuEventElapsedTime"); });
-  // The pool is as the Python sides have it: what they allocate at first comes from there, too, and
-  // it gives back what is free when a stream is waited for.
+  // The pool has the settings of the Python sides, which use it too: it releases free memory when a
+  // stream is synchronized.
   for (const std::size_t size : {std::size_t{4096}, std::size_t{1} << 20}) {
     CUdeviceptr kept;
     check(p_cuMemAllocAsync(&kept, size, stream), "cuMemAllocAsync");
@@ -234,7 +235,7 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
         },
         [&](CUdeviceptr p) { check(p_cuMemFreeAsync(p, stream), "cuMemFreeAsync"); }, drain, 300);
   }
-  suite.run_pair(  // from a pool that is named, as cuda.core does
+  suite.run_pair(  // from an explicit pool, as cuda.core does
       "alloc_free_4k_pool",
       [&] {
         CUdeviceptr p;
@@ -308,8 +309,7 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
       drain, 10);
   suite.run(
       "graph_launch_20", [&] { check(p_cuGraphLaunch(exec, stream), "cuGraphLaunch"); }, drain, 50);
-  CUuserObject
-      object;  // a graph that keeps something alive: what the driver takes for that at every launch
+  CUuserObject object;  // a user object of the graph, which costs the driver time at every launch
   check(p_cuUserObjectCreate(
             &object, &memory, [](void*) {}, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
         "cuUserObjectCreate");
@@ -332,8 +332,8 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
             [&] { check(p_cuDeviceGetName(text, sizeof text, 0), "cuDeviceGetName"); });
   for (const char* name : {"b_stream_query", "b_runtime_stream_query"})
     suite.run(name, [&] { check(p_cuStreamQuery(quiet), "cuStreamQuery"); });
-  // Pages lie where chance puts them, which a copy of a megabyte feels: every side takes memory of
-  // the same kind (bench/python/pages.py), on a large page where the system gives one.
+  // The placement of pages affects a copy of a megabyte, so every side uses memory of the same kind
+  // (bench/python/pages.py), on a huge page if available.
   constexpr std::size_t kLargePage = std::size_t{2} << 20;
   const std::unique_ptr<char, void (*)(void*)> host{
       static_cast<char*>(std::aligned_alloc(kLargePage, kLargePage)), std::free};

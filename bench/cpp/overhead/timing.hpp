@@ -1,5 +1,5 @@
-// timing.hpp: how a call is timed: many calls per sample, many samples; nanoseconds per call, as
-// JSON on standard output.
+// timing.hpp: measures a call: many calls per sample, many samples. Prints nanoseconds per call as
+// JSON.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 
 namespace bench {
 
-/// How many arguments the kernels k<n> take: a pointer, a float, an int and a double in turn.
-/// bench/python/ptx.py has the same.
+/// Numbers of arguments of the kernels k<n> (pointer, float, int, double, repeated), as in
+/// bench/python/ptx.py.
 inline constexpr int kCounts[]{0, 3, 8, 16, 256};
 inline constexpr float kFloat = 1;
 inline constexpr int kInt = 2;
@@ -38,21 +38,21 @@ inline std::string ptx() {
   return text;
 }
 
-/// What is compiled, and NVRTC's library (bench/run.py says where it is); null: those rows are left
-/// out.
+/// The source to compile, and the path of NVRTC's library (set by bench/run.py); null: skips those
+/// rows.
 inline constexpr const char* kSource =
     "extern \"C\" __global__ void scale(float* p, float f, int n) { int i = threadIdx.x; if (i < "
     "n) "
     "p[i] *= f; }";
 inline const char* nvrtc_library() { return std::getenv("CUCORE_BENCH_NVRTC"); }
 
-/// Four additions in each of `chains` chains, `turns` times over. An addition waits for the one
-/// before it in its chain, nothing else: a cycle each, and as many chains at once as the processor
-/// is wide.
+/// Four additions in each of `chains` chains, `turns` times. An addition depends only on the
+/// previous one of its chain: it takes one cycle, and the processor runs several chains in
+/// parallel.
 template <int chains>
 inline void add(int turns) {
   std::uint64_t a[4]{1, 2, 3, 4};
-  std::uint64_t step = 3;  // from a register: processors see through constants
+  std::uint64_t step = 3;  // in a register: processors fold additions of constants
   asm volatile("" : "+r"(step));
   for (int i = 0; i < turns; ++i) {
     for (int step = 0; step < 4; ++step) {
@@ -65,10 +65,10 @@ inline void add(int turns) {
 }
 
 class Suite;
-/// What serve() does instead of measuring where it is set: least.cpp hands the calls to Python.
+/// If set, serve() calls this instead of measuring: least.cpp passes the calls to Python.
 inline void (*hand_over)(Suite&) = nullptr;
 
-/// A call that serve() hands over. One that makes something which another call takes has two parts.
+/// A call that serve() passes on. A call that creates an object for another call has two parts.
 struct Row {
   std::string name;
   std::function<void()> call;
@@ -78,11 +78,10 @@ struct Row {
   int batch = 1;
 };
 
-/// Benchmarks by name, measured by serve(): one short batch at a time, as bench/run.py asks.
+/// Benchmarks by name; serve() measures one short batch per request of bench/run.py.
 class Suite {
  public:
-  /// `drain` runs outside the clock (a sync, say). What the calls refer to must live until serve()
-  /// returns.
+  /// `drain` (for example a sync) is not timed. Objects that the calls use must outlive serve().
   template <typename Call, typename Drain>
   void run(const std::string& name, Call call, Drain drain, int batch = 1000) {
     if (const char* names = std::getenv("CUCORE_BENCH_ROWS")) {
@@ -113,7 +112,7 @@ class Suite {
         name, call, [] {}, batch);
   }
 
-  /// A call that makes something, and one that takes it.
+  /// A call that creates an object, and one that consumes it.
   template <typename Make, typename Take, typename Drain>
   void run_pair(const std::string& name, Make make, Take take, Drain drain, int batch) {
     run(
@@ -123,13 +122,13 @@ class Suite {
 
   [[nodiscard]] std::vector<Row>& rows() { return rows_; }  ///< for hand_over
 
-  /// Under callgrind (bench/instructions.py --device): what a hundred calls need, and the work they
-  /// queue, on all threads. `names` are the rows wanted, each between commas.
+  /// Under callgrind (bench/instructions.py --device): counts a hundred calls and their queued work
+  /// on all threads. `names` are the selected rows, each between commas.
   template <typename Call, typename Drain>
   static void count(const std::string& name, const char* names, Call call, Drain drain) {
 #ifdef CALLGRIND_DUMP_STATS_AT
     if (std::string{names}.find("," + name + ",") == std::string::npos) return;
-    for (int turn = 0; turn < 2; ++turn) {  // the first fills caches and starts threads
+    for (int turn = 0; turn < 2; ++turn) {  // the first one warms caches and starts threads
       CALLGRIND_DUMP_STATS_AT("(between)");
       for (int i = 0; i < 100; ++i) call();
       drain();
@@ -140,8 +139,8 @@ class Suite {
 #endif
   }
 
-  /// Answers names on standard input with nanoseconds, a line each, after a first line of JSON with
-  /// all names.
+  /// Prints a line of JSON with all names, then reads names from standard input and prints
+  /// nanoseconds, a line each.
   void serve() {
     if (hand_over != nullptr) return hand_over(*this);
     std::printf("{\"rows\": [");

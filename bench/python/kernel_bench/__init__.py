@@ -1,1 +1,1 @@
-"""Kernels on the CPU device against other ways to run them on the same machine; bench/python/kernels.py is the command."""
+"""Compares kernels on the CPU device with other implementations; bench/python/kernels.py is the command."""

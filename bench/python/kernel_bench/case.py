@@ -1,4 +1,4 @@
-"""What a benchmark case says: its data, its launches, its native call, and what NumPy says the result is."""
+"""A benchmark case: data, launches, native call, and the expected result from NumPy."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def zeros(n: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
 
 
 def error_of(got: np.ndarray, want: Any, tolerance: float) -> tuple[float, float]:
-    """Largest error (relative to 1 or the value, whichever is larger) and the share of elements over the tolerance."""
+    """Maximum error (relative to the larger of 1 and the value) and the fraction of elements above the tolerance."""
     if isinstance(want, tuple):
         where, want = want
         got = got[where]

@@ -1,6 +1,5 @@
-"""From PTX to machine code, each time in a fresh process: as the first kernel of it, with an empty folder of compiled code, and again in
-another process, which finds the code there. Large kernels start in the baseline tier; what the code takes that follows in the
-background is measured on its own."""
+"""Measures compilation from PTX to machine code, each time in a new process: with an empty code cache, and again with the filled cache.
+Large kernels start with baseline code; the optimized code that is compiled in the background is measured separately."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ class Compiling:
 
 
 def alone(ptx: str, kernel: str) -> str:
-    """The module with this kernel only: what others of the file cost to read is not its price."""
+    """A module with this kernel only, so that the cost of parsing others is not included."""
     head, *entries = re.split(r"^(?=\s*// \.globl|\.visible \.entry)", ptx, flags=re.MULTILINE)
     chosen = [part for part in entries if re.match(rf"\.visible \.entry {kernel}\(", part)]
     assert len(chosen) == 1, f"{len(chosen)} kernels {kernel}"
@@ -52,7 +51,7 @@ def instructions(ptx: str) -> int:
 
 
 def run(driver: Path, file: Path, kernel: str, threads: int, **settings: str) -> tuple[int, int]:
-    """Nanoseconds, and how many kernels were compiled."""
+    """Nanoseconds, and the number of compiled kernels."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("CUCORE_")}
     environment = others | settings | {"CUCORE_CPU_REPORT": "1"}
     command = [sys.executable, str(PROGRAM), str(driver), str(file), kernel, str(threads)]

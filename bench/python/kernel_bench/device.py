@@ -1,4 +1,4 @@
-"""The CPU device through the C driver API, and NVRTC, both loaded by path: no Python package stands between."""
+"""The CPU device through the C driver API, and NVRTC; both loaded by path, without Python packages."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def find_nvrtc() -> str:
 
 
 def pointers_to(arguments: list[Any]) -> Any:
-    """What a launch takes as its parameters. The arguments must live as long as it is used."""
+    """Kernel parameters of a launch. The arguments must outlive it."""
     return (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
 
 
 class Device:
-    """One context, one module; memory that lives as long as the program."""
+    """One context, one module, and memory that is kept until the program ends."""
 
     def __init__(self, driver: Path, source: str, include: Path | None = None) -> None:
         self._driver = ctypes.CDLL(str(driver))
@@ -83,7 +83,7 @@ class Device:
         return ptx.raw
 
     def array(self, like: np.ndarray) -> np.ndarray:
-        """Memory of the device, which is memory of this process. To be given back by free()."""
+        """Device memory, which is memory of this process. Must be freed with free()."""
         memory = ctypes.c_uint64()
         self._call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(like.nbytes))
         place = (ctypes.c_ubyte * like.nbytes).from_address(memory.value)
@@ -106,7 +106,7 @@ class Device:
         return self._functions[name]
 
     def prepare(self, name: str, grid: Dim, block: Dim, arguments: list[Any]) -> Any:
-        """A launch ready to be made again and again: a function of no arguments."""
+        """A prepared launch: a function without arguments."""
         function = self.function(name)
         pointers = pointers_to(arguments)
         launch = self._launch

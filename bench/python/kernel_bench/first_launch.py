@@ -1,9 +1,9 @@
-"""In a process of its own: what it takes from PTX until a kernel has run for the first time, beyond what a launch takes.
+"""Measures, in a separate process, the time from PTX until a kernel has run for the first time, minus that of a launch.
 
     python first_launch.py DRIVER PTX_FILE KERNEL THREADS
 
-Prints nanoseconds of processor time (all threads): load the module, find the kernel, launch it and wait, less the same launch made
-again. Pointers among the parameters lead to memory that is there, numbers are 0.
+Prints nanoseconds of processor time (all threads) for loading the module, finding the kernel, launching it and waiting, minus the same
+launch repeated. Pointer parameters point to valid memory, numbers are 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Runs a case on all sides in turns: what each computes is checked against NumPy, then they are compared round by round.
+"""Runs a case on all sides alternately: checks each result against NumPy, then compares the sides round by round.
 
-What counts is the median, over the rounds, of the ratio of two sides in one round. The two have run within some milliseconds of
-each other, so a change of the machine between rounds (its clock, what else it does, which cores it gives) is in both and not in
-the ratio; and no single lucky round decides."""
+The result is the median over the rounds of the ratio of two sides. Both sides of a round run within milliseconds, so changes of
+the machine between rounds (clock, load, cores) affect both and cancel in the ratio, and no single round decides."""
 
 from __future__ import annotations
 
@@ -20,20 +19,20 @@ from .sides import Arrays, Run, Side
 
 
 def processor_time_ns() -> int:
-    """Of all threads. The clock of the process knows a thread that runs on another core only up to the last tick, so that short work
-    could look as if it cost nothing; the clocks of the threads are exact."""
+    """Processor time of all threads. The process clock includes threads on other cores only up to their last tick, so short work could
+    appear to be free; thread clocks are exact."""
     total = 0
     for thread in os.listdir("/proc/self/task"):
         try:
-            total += time.clock_gettime_ns(~int(thread) << 3 | 6)  # how Linux numbers the processor clock of a thread
+            total += time.clock_gettime_ns(~int(thread) << 3 | 6)  # Linux's number of the CPU clock of a thread
         except OSError:
-            continue  # it has just ended
+            continue  # the thread has just ended
     return total
 
 
 @dataclass
 class Times:
-    """Of one side, in nanoseconds: processor time of all threads together, and wall time."""
+    """Times of one side in nanoseconds: processor time of all threads, and wall time."""
 
     processor: list[int] = field(default_factory=list)
     wall: list[int] = field(default_factory=list)
@@ -43,14 +42,14 @@ class Times:
         return min(self.processor)
 
     def over(self, other: Times) -> float:
-        """How much more processor time than another side: the median of the rounds' ratios."""
+        """Processor time relative to another side: the median of the ratios of all rounds."""
         return median(mine / theirs for mine, theirs in zip(self.processor, other.processor, strict=True))
 
     def wall_over(self, other: Times) -> float:
         return median(mine / theirs for mine, theirs in zip(self.wall, other.wall, strict=True))
 
     def spread_over(self, other: Times) -> float:
-        """How far the middle half of the rounds' ratios lies apart."""
+        """The interquartile range of the ratios of all rounds."""
         ratios = [mine / theirs for mine, theirs in zip(self.processor, other.processor, strict=True)]
         if len(ratios) < 2:
             return 0.0
@@ -63,9 +62,9 @@ def interleaved(runs: dict[str, Run], rounds: int) -> dict[str, Times]:
     for run in runs.values():
         run()
     for turn in range(rounds):
-        # to and fro, so that no side always comes after the same other one
+        # alternating order, so that no side always follows the same other one
         for name, run in list(runs.items())[:: 1 if turn % 2 == 0 else -1]:
-            time.sleep(0.02)  # OpenMP threads look for more work for a while
+            time.sleep(0.02)  # OpenMP threads spin for a while
             processor, wall = processor_time_ns(), time.perf_counter_ns()
             run()
             times[name].processor.append(processor_time_ns() - processor)
@@ -74,7 +73,7 @@ def interleaved(runs: dict[str, Run], rounds: int) -> dict[str, Times]:
 
 
 def differences(case: Case, expected: dict[str, Any], arrays: Arrays) -> list[str]:
-    """What is wrong with the results of a side that has run the case once from fresh data."""
+    """The errors in the results of a side after one run with initial data."""
     wrong = []
     for name, want in expected.items():
         worst, share = error_of(arrays[name], want, case.tolerance)
@@ -96,9 +95,8 @@ def memory_of(case: Case, device: Device) -> Iterator[Arrays]:
 
 
 def measure(case: Case, sides: list[Side], arrays: Arrays, rounds: int) -> tuple[dict[str, Times], list[str]]:
-    """Times per side, and what was wrong. All sides work in the same memory, which begins anew for each until all have been checked:
-    where memory lies (which pages of the machine, and of the machine that it may be a guest of) made up to a quarter of a difference
-    between two sides that run the same code."""
+    """Times per side, and errors. All sides use the same memory, which is reset for each side until all results are checked: different
+    physical pages (also of a virtual machine's host) can cause large differences between sides that run the same code."""
     expected = case.expected(namespace(case.arrays))
     runs: dict[str, Run] = {}
     used: list[Side] = []
@@ -120,7 +118,7 @@ def measure(case: Case, sides: list[Side], arrays: Arrays, rounds: int) -> tuple
 
 
 def launch_times(sides: list[Side], rounds: int, count: int = 2000) -> dict[str, dict[str, float]]:
-    """Nanoseconds of processor time per launch of an empty kernel: "waited for" and "queued", by side."""
+    """Nanoseconds of processor time per launch of an empty kernel, by side: "waited for" and "queued"."""
     many: dict[str, Callable[[int, bool], None]] = {}
     for side in sides:
         if launches := side.launches():

@@ -1,4 +1,4 @@
-"""Twenty and more other kernels. Source: bench/cpp/kernels/more.cu, native side: more.cpp."""
+"""Further kernels. Source: bench/cpp/kernels/more.cu, native side: more.cpp."""
 
 from __future__ import annotations
 
@@ -277,7 +277,9 @@ def hash_numbers() -> Case:
 def hash_insert() -> Case:
     n, size = 1 << 19, 1 << 20
 
-    def expected(a: Any) -> dict[str, Any]:  # where a key lies depends on who came first: what is there does not
+    def expected(
+        a: Any,
+    ) -> dict[str, Any]:  # the position of a key depends on the order of threads; the set of keys does not
         return {}
 
     return Case(

@@ -1,4 +1,4 @@
-"""The ten kernels as a Numba programmer writes them for a CPU: loops, prange over the outer one. Compiled with parallel=True."""
+"""The ten kernels in Numba for a CPU: loops with prange for the outer one. Compiled with parallel=True."""
 # mypy: ignore-errors
 
 import math

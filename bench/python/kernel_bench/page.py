@@ -1,4 +1,4 @@
-"""The tables, as text for a terminal and as markdown for docs/benchmarks/kernels.md, which it writes between markers."""
+"""Renders the tables as text for a terminal and as Markdown for docs/benchmarks/kernels.md, between markers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def verdict(value: float | None, goal: float | None) -> str:
 
 
 def mean(rows: list[Row], side: str) -> float | None:
-    """The geometric mean over the ten; none where one of them is missing."""
+    """The geometric mean of the ten kernels; None if one is missing."""
     values = [row.ratio(side) for row in rows if row.ten]
     known = [value for value in values if value is not None]
     return math.exp(sum(map(math.log, known)) / len(known)) if len(known) == 10 else None
@@ -105,7 +105,7 @@ def slowest(rows: list[Row]) -> str:
 
 
 def launches(times: dict[str, dict[str, float]]) -> str:
-    """Processor time of a launch as a share of its goal, and against PoCL."""
+    """Processor time of a launch relative to its goal and to PoCL."""
     lines = []
     for what, by_side in times.items():
         goal = LAUNCH_GOALS[what]
@@ -115,7 +115,7 @@ def launches(times: dict[str, dict[str, float]]) -> str:
 
 
 def compiled(rows: list[Compiling]) -> str:
-    """Time from PTX to machine code as a share of its goal, and what the next process still pays for."""
+    """Time from PTX to machine code relative to its goal, and the time of the next process with a filled cache."""
     lines = [
         [
             f"{row.name}, {row.instructions} instructions",
@@ -141,7 +141,7 @@ def compiled(rows: list[Compiling]) -> str:
 
 
 def write(path: Path, parts: dict[str, str]) -> None:
-    """Replaces what stands between `<!-- NAME -->` and `<!-- end -->`; a file without such places gets the parts alone."""
+    """Replaces the text between `<!-- NAME -->` and `<!-- end -->`; a file without such markers is overwritten with the parts."""
     text = path.read_text() if path.exists() else ""
     for name, part in parts.items():
         place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)

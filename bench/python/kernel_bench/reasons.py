@@ -1,4 +1,4 @@
-"""Why kernels are slower than native code: what the page says about the five slowest. By the name of the case."""
+"""Reasons why kernels are slower than native code, for the five slowest on the page; by case name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ten kernels of the goals. Their CUDA source is bench/cpp/kernels/source.cu, the native side native.cpp."""
+"""The ten kernels with goals. CUDA source: bench/cpp/kernels/source.cu, native side: native.cpp."""
 
 from __future__ import annotations
 

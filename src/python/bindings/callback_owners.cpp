@@ -96,7 +96,7 @@ int program_destroy(void** program) {
 using CompileProgram = int (*)(void* program, int count, const char* const* options);
 std::atomic<CompileProgram> nvrtc_compile{nullptr};
 int program_compile(void* program, int count, const char* const* options) {
-  const detail::DriverName name;  // NVRTC loads the driver by it
+  const detail::DriverNameScope name;  // NVRTC loads the driver by it
   return nvrtc_compile.load(std::memory_order_relaxed)(program, count, options);
 }
 cudaError_t runtime_notification_unregister(int device, cudaAsyncCallbackHandle_t handle) {

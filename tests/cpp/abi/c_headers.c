@@ -10,6 +10,6 @@
 
 int cucore_c_headers_compile(void) {
   CUdeviceptr pointer = 0;
-  _Static_assert(sizeof(CUtensorMap) == 128, "alignment survives in C");
+  _Static_assert(sizeof(CUtensorMap) == 128, "C has the alignment of C++");
   return (int)sizeof(pointer);
 }

@@ -1,10 +1,10 @@
-// A program that includes our header and then <cuda.h>.
+// Includes the rendered header, then <cuda.h>.
 #include "cucore/abi/driver.h"
 #ifdef CUCORE_HAVE_CUDA_HEADERS
 #include <cuda.h>
 #include <cudaTypedefs.h>
 static_assert(sizeof(PFN_cuMemAlloc_v3020) ==
-              sizeof(void*));  // cudaTypedefs.h finds the types it needs in ours
+              sizeof(void*));  // cudaTypedefs.h compiles with the rendered types
 #endif
 #include "cucore/abi/runtime.h"
 

@@ -1,4 +1,4 @@
-// A program that includes <cuda.h> and then our header, as a user of the C++ library may.
+// Includes <cuda.h>, then the rendered header, as a user of the C++ library may.
 #ifdef CUCORE_HAVE_CUDA_HEADERS
 #include <cuda.h>
 #endif

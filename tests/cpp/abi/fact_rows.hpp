@@ -1,12 +1,12 @@
-// One row per fact of api/, compiled against one header: what the table says and what the compiler
-// says.
+// fact_rows.hpp: one row per fact of api/ with the value of the table and that of the compiled
+// header.
 #pragma once
 #include <span>
 
 struct FactRow {
   const char* text;    ///< "offsetof(CUuuid, bytes)"
-  long long expected;  ///< what api/ says
-  long long actual;    ///< what the header gives
+  long long expected;  ///< value in api/
+  long long actual;    ///< value in the header
 };
 
 struct FactTable {

@@ -1,4 +1,4 @@
-// error_test.cpp: results have names without a driver, and failures keep their code.
+// error_test.cpp: names of result codes and the exceptions for them.
 #include "cucore/error.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace cucore {
 namespace {
 
-TEST(Error, ResultsHaveNamesAndTextsWithoutADriver) {
+TEST(Error, ResultNamesAndDescriptionsNeedNoDriver) {
   EXPECT_STREQ(result_name(CUDA_SUCCESS), "CUDA_SUCCESS");
   EXPECT_STREQ(result_name(CUDA_ERROR_ILLEGAL_ADDRESS), "CUDA_ERROR_ILLEGAL_ADDRESS");
   EXPECT_STREQ(result_text(CUDA_ERROR_INVALID_VALUE), "invalid value");
@@ -16,7 +16,7 @@ TEST(Error, ResultsHaveNamesAndTextsWithoutADriver) {
 }
 
 // promise: An error carries its CUDA code and name as values, and says which call failed
-TEST(Error, AFailureKeepsItsCodeNameAndCall) {
+TEST(Error, ErrorHasCodeNameAndFunction) {
   try {
     check(CUDA_ERROR_INVALID_VALUE, "cuMemcpyAsync(dst, src, n, stream)");
     FAIL() << "check() did not throw";
@@ -27,13 +27,13 @@ TEST(Error, AFailureKeepsItsCodeNameAndCall) {
   }
 }
 
-TEST(Error, OutOfMemoryHasATypeOfItsOwn) {
+TEST(Error, OutOfMemoryThrowsItsOwnType) {
   EXPECT_THROW(check(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAlloc"), OutOfMemoryError);
 }
 
-TEST(Error, SuccessThrowsNothing) { EXPECT_NO_THROW(check(CUDA_SUCCESS, "cuInit")); }
+TEST(Error, SuccessDoesNotThrow) { EXPECT_NO_THROW(check(CUDA_SUCCESS, "cuInit")); }
 
-TEST(Error, AMissingContextSaysWhatToDo) {
+TEST(Error, MissingContextErrorNamesTheRemedy) {
   try {
     check(CUDA_ERROR_INVALID_CONTEXT, "cuStreamCreate");
     FAIL();

@@ -1,4 +1,4 @@
-// mutex_test.cpp: locks in a forked child.
+// mutex_test.cpp: a mutex that another thread held at a fork.
 #include "driver/mutex.hpp"
 
 #include <gtest/gtest.h>
@@ -13,29 +13,29 @@
 namespace cucore {
 namespace {
 
-TEST(Mutex, AForkedChildDoesNotWaitForAThreadThatOnlyTheParentHas) {
-  driver();  // from its loading on children know that they are some
+TEST(Mutex, LockHeldByAThreadOfTheParentDoesNotBlockAForkedChild) {
+  driver();  // loading it installs the fork handler
   detail::Mutex mutex;
   std::promise<void> taken;
-  std::promise<void> told;
+  std::promise<void> child_ended;
   std::thread holder{[&] {
     const std::lock_guard lock{mutex};
     taken.set_value();
-    told.get_future().wait();
+    child_ended.get_future().wait();
   }};
   taken.get_future().wait();
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);  // else a child that waits would wait for ever
+    alarm(20);  // ends a child that blocks
     { const std::lock_guard lock{mutex}; }
     _exit(0);
   }
   int status = -1;
   waitpid(child, &status, 0);
-  told.set_value();
+  child_ended.set_value();
   holder.join();
   EXPECT_EQ(status, 0);
-  const std::lock_guard lock{mutex};  // the parent's is as it was
+  const std::lock_guard lock{mutex};  // still works in the parent
 }
 
 }  // namespace

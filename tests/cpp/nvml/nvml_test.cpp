@@ -1,5 +1,5 @@
-// NVML of the CPU device: every function it exports, with good and with bad arguments, and that it
-// can be unloaded.
+// nvml_test.cpp: every exported function of the CPU device's NVML with valid and invalid arguments,
+// and unloading of the library.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -30,12 +30,11 @@ class Nvml : public testing::Test {
   }
   void TearDown() override {
 #if defined(__SANITIZE_ADDRESS__)
-    return;  // what an unloaded library's own C++ runtime has kept looks leaked, and nothing can
-             // name it any more
+    return;  // memory of an unloaded library's C++ runtime is reported as a leak without symbols
 #endif
     EXPECT_EQ(0, dlclose(library_));
     EXPECT_EQ(nullptr, dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_NOLOAD))
-        << "the library stays in the process";
+        << "the library is still loaded";
   }
   template <class F>
   F* find(const char* name) {
@@ -46,7 +45,7 @@ class Nvml : public testing::Test {
 
 #define CALL(name, ...) find<decltype(name)>(#name)(__VA_ARGS__)
 
-class Started : public Nvml {
+class InitializedNvml : public Nvml {
  protected:
   void SetUp() override {
     Nvml::SetUp();
@@ -60,7 +59,7 @@ class Started : public Nvml {
   nvmlDevice_t device_ = nullptr;
 };
 
-/// All functions the facts know, by the names the library has them under.
+/// Names of all functions in the facts.
 std::set<std::string> functions() {
   std::ifstream file{NVML_FACTS};
   const std::string text{std::istreambuf_iterator<char>{file}, {}};
@@ -76,17 +75,17 @@ std::set<std::string> functions() {
 
 using Any = nvmlReturn_t(void*, void*, void*, void*, void*, void*, void*, void*);
 
-bool is_about_the_library(const std::string& name) {
+bool needs_no_initialization(const std::string& name) {
   return name.starts_with("nvmlInit") || name == "nvmlErrorString" || name == "nvmlShutdown";
 }
 
-TEST_F(Nvml, ExportsEveryFunctionAndNothingWorksBeforeInit) {
+TEST_F(Nvml, EveryFunctionIsExportedAndFailsBeforeInit) {
   const std::set<std::string> names = functions();
   EXPECT_GT(names.size(), 300u);
   for (const std::string& name : names) {
     Any* const function = find<Any>(name.c_str());
     ASSERT_NE(nullptr, function) << name;
-    if (is_about_the_library(name)) continue;
+    if (needs_no_initialization(name)) continue;
     EXPECT_EQ(NVML_ERROR_UNINITIALIZED,
               function(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr))
         << name;
@@ -94,9 +93,9 @@ TEST_F(Nvml, ExportsEveryFunctionAndNothingWorksBeforeInit) {
   EXPECT_EQ(NVML_ERROR_UNINITIALIZED, CALL(nvmlShutdown));
 }
 
-TEST_F(Started, NullArgumentsAreRefusedOrNotSupported) {
+TEST_F(InitializedNvml, NullArgumentsReturnInvalidArgumentOrNotSupported) {
   for (const std::string& name : functions()) {
-    if (is_about_the_library(name)) continue;
+    if (needs_no_initialization(name)) continue;
     const nvmlReturn_t code = find<Any>(name.c_str())(nullptr, nullptr, nullptr, nullptr, nullptr,
                                                       nullptr, nullptr, nullptr);
     EXPECT_TRUE(code == NVML_ERROR_INVALID_ARGUMENT || code == NVML_ERROR_NOT_SUPPORTED)
@@ -104,7 +103,7 @@ TEST_F(Started, NullArgumentsAreRefusedOrNotSupported) {
   }
 }
 
-TEST_F(Started, ADeviceThatIsNoneIsRefused) {
+TEST_F(InitializedNvml, InvalidDeviceHandleReturnsAnError) {
   int nothing[64] = {};
   for (const std::string& name : functions()) {
     if (!name.starts_with("nvmlDevice") || name.find("GetHandle") != std::string::npos ||
@@ -118,7 +117,7 @@ TEST_F(Started, ADeviceThatIsNoneIsRefused) {
   }
 }
 
-TEST_F(Started, ADeviceWithoutPlacesForAnswersIsRefused) {
+TEST_F(InitializedNvml, NullOutputPointersReturnAnError) {
   static const std::set<std::string> actions{"nvmlDeviceSetCpuAffinity",
                                              "nvmlDeviceClearCpuAffinity"};
   for (const std::string& name : functions()) {
@@ -131,7 +130,7 @@ TEST_F(Started, ADeviceWithoutPlacesForAnswersIsRefused) {
   }
 }
 
-TEST_F(Started, DevicesAreFoundByEveryName) {
+TEST_F(InitializedNvml, DevicesAreFoundByIndexUuidAndPciAddress) {
   unsigned count = 0;
   ASSERT_EQ(NVML_SUCCESS, CALL(nvmlDeviceGetCount_v2, &count));
   ASSERT_EQ(2u, count);
@@ -162,7 +161,7 @@ TEST_F(Started, DevicesAreFoundByEveryName) {
   EXPECT_EQ(NVML_ERROR_NOT_FOUND, CALL(nvmlDeviceGetHandleByPciBusId_v2, "0000:FF:1F.0", &none));
 }
 
-TEST_F(Started, MemoryIsTheLimitAndStructuresHaveVersions) {
+TEST_F(InitializedNvml, MemoryTotalIsTheLimitAndStructVersionIsChecked) {
   nvmlMemory_t memory{};
   ASSERT_EQ(NVML_SUCCESS, CALL(nvmlDeviceGetMemoryInfo, device_, &memory));
   EXPECT_EQ(64ull << 20, memory.total);
@@ -175,7 +174,7 @@ TEST_F(Started, MemoryIsTheLimitAndStructuresHaveVersions) {
   EXPECT_EQ(memory.total, second.total);
 }
 
-TEST_F(Started, MeasuresAreInRangeOrNotSupported) {
+TEST_F(InitializedNvml, SensorValuesAreInRangeOrNotSupported) {
   nvmlUtilization_t use{};
   ASSERT_EQ(NVML_SUCCESS, CALL(nvmlDeviceGetUtilizationRates, device_, &use));
   EXPECT_LE(use.gpu, 100u);
@@ -191,7 +190,7 @@ TEST_F(Started, MeasuresAreInRangeOrNotSupported) {
   EXPECT_EQ(9, major);
 }
 
-TEST_F(Started, ListsSayHowMuchRoomTheyNeed) {
+TEST_F(InitializedNvml, ListQueryReturnsTheRequiredCount) {
   unsigned count = 0;
   const nvmlReturn_t code = CALL(nvmlDeviceGetComputeRunningProcesses_v3, device_, &count, nullptr);
   EXPECT_TRUE(code == NVML_SUCCESS || code == NVML_ERROR_INSUFFICIENT_SIZE);
@@ -203,7 +202,7 @@ TEST_F(Started, ListsSayHowMuchRoomTheyNeed) {
   EXPECT_EQ(NVML_ERROR_NOT_FOUND, CALL(nvmlSystemGetProcessName, 0x7ffffff0u, name, sizeof name));
 }
 
-TEST_F(Started, InitIsCountedAndThreadsMayAskAtOnce) {
+TEST_F(InitializedNvml, InitIsReferenceCountedAndQueriesAreThreadSafe) {
   ASSERT_EQ(NVML_SUCCESS, CALL(nvmlInitWithFlags, 0));
   EXPECT_EQ(NVML_ERROR_INVALID_ARGUMENT, CALL(nvmlInitWithFlags, 0x80));
   ASSERT_EQ(NVML_SUCCESS, CALL(nvmlShutdown));
@@ -220,7 +219,7 @@ TEST_F(Started, InitIsCountedAndThreadsMayAskAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(Nvml, EveryResultHasAText) {
+TEST_F(Nvml, EveryResultHasADescription) {
   for (int code = 0; code < 40; ++code)
     EXPECT_NE(nullptr, CALL(nvmlErrorString, static_cast<nvmlReturn_t>(code)));
 }

@@ -1,5 +1,5 @@
-// Every row of the catalogue is well-formed: names are unique, files look like what they are,
-// dependencies exist.
+// catalogue_test.cpp: every row of the catalogue is well-formed: unique name, file names that match
+// the kind, existing dependencies.
 #include "pathfinder/catalogue.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(Catalogue, FoldersAreRelativeAndStayBelowTheirRoot) {
   }
 }
 
-TEST(Catalogue, FilesLookLikeTheirKind) {
+TEST(Catalogue, FileNamesMatchTheirKind) {
   const auto each_file = [](Kind kind, const std::function<bool(std::string_view)>& good) {
     for (const auto& row : entries(kind)) {
       const auto files = split(row.files);
@@ -66,7 +66,7 @@ TEST(Catalogue, FilesLookLikeTheirKind) {
   each_file(Kind::binary, [](auto f) { return f.find('/') == f.npos; });
 }
 
-TEST(Catalogue, ProductVariablesAreVariables) {
+TEST(Catalogue, ProductVariablesAreEnvironmentVariableNames) {
   for (const Kind kind : kAll) {
     for (const auto& row : entries(kind)) {
       for (const auto variable : split(row.variables))
@@ -88,7 +88,7 @@ TEST(Catalogue, DependenciesAreLibrariesAndHaveNoCycle) {
   for (const auto& row : entries(Kind::dynamic_lib)) visit(row, {});
 }
 
-TEST(Catalogue, NewerToolkitsComeFirst) {
+TEST(Catalogue, NewerSonamesComeFirst) {
   for (const auto& row : entries(Kind::dynamic_lib)) {
     if (row.origin != Origin::toolkit) continue;
     const auto wheel = split(row.wheel);
@@ -98,7 +98,7 @@ TEST(Catalogue, NewerToolkitsComeFirst) {
   }
 }
 
-TEST(Catalogue, SplitIgnoresExtraBlanks) {
+TEST(Catalogue, SplitIgnoresRepeatedSpaces) {
   const auto words = split("  a  bc ");
   ASSERT_EQ(words.size(), 2u);
   EXPECT_EQ(words[0], "a");

@@ -1,4 +1,4 @@
-// The order of the search, on trees built here.
+// search_test.cpp: the search order, tested in temporary folder trees.
 #include "pathfinder/search.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "../temporary_folder.hpp"
 #include "cucore/pathfinder.hpp"
 #include "pathfinder/catalogue.hpp"
-#include "pathfinder/places.hpp"
+#include "pathfinder/search_roots.hpp"
 
 namespace cucore::pathfinder {
 namespace {
@@ -30,7 +30,7 @@ class Search : public testing::Test {
     unsetenv("CONDA_PREFIX");
     unsetenv("CUDNN_PATH");
   }
-  std::string plant(const std::string& path) {
+  std::string create_file(const std::string& path) {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream{root_ / path} << "planted";
     return (root_ / path).string();
@@ -39,82 +39,82 @@ class Search : public testing::Test {
   const fs::path& root_ = folder_.path();
 };
 
-TEST_F(Search, WheelsOfBothLayoutsAreFoundNewestFirst) {
-  const auto old_lib = plant("site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
+TEST_F(Search, NewerWheelLayoutPrecedesOlderOne) {
+  const auto old_lib = create_file("site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
   set_site_packages({root_ / "site"});
   auto report = explain("nvrtc");
   EXPECT_EQ(report.abs_path, old_lib);
   EXPECT_EQ(report.found_via, "site-packages");
-  const auto new_lib = plant("site/nvidia/cu13/lib/libnvrtc.so.13");
+  const auto new_lib = create_file("site/nvidia/cu13/lib/libnvrtc.so.13");
   report = explain("nvrtc");
   EXPECT_EQ(report.abs_path, new_lib);
   EXPECT_TRUE(std::ranges::find(report.attempts,
-                                Attempt{"site-packages", old_lib, "also there, not used"}) !=
+                                Attempt{"site-packages", old_lib, "also found, not used"}) !=
               report.attempts.end());
 }
 
-TEST_F(Search, WheelsComeBeforeConda) {
-  plant("conda/lib/libnvjpeg.so.13");
+TEST_F(Search, WheelPrecedesConda) {
+  create_file("conda/lib/libnvjpeg.so.13");
   setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
   EXPECT_EQ(explain("nvjpeg").found_via, "conda");
-  const auto wheel = plant("site/nvidia/nvjpeg/lib/libnvjpeg.so.12");
+  const auto wheel = create_file("site/nvidia/nvjpeg/lib/libnvjpeg.so.12");
   set_site_packages({root_ / "site"});
   EXPECT_EQ(explain("nvjpeg").abs_path, wheel);
 }
 
-TEST_F(Search, AnEarlierFolderOfPackagesWins) {
-  plant("second/nvidia/cu13/lib/libnvjpeg.so.13");
-  const auto first = plant("first/nvidia/nvjpeg/lib/libnvjpeg.so.12");
+TEST_F(Search, EarlierSitePackagesFolderPrecedesLaterOne) {
+  create_file("second/nvidia/cu13/lib/libnvjpeg.so.13");
+  const auto first = create_file("first/nvidia/nvjpeg/lib/libnvjpeg.so.12");
   set_site_packages({root_ / "first", root_ / "second"});
   EXPECT_EQ(explain("nvjpeg").abs_path, first);
 }
 
-TEST_F(Search, HeadersAreAFolderAndUseTheProductsVariable) {
-  plant("product/include/cudnn.h");
+TEST_F(Search, HeadersOfAProductAreFoundThroughItsVariable) {
+  create_file("product/include/cudnn.h");
   setenv("CUDNN_PATH", (root_ / "product").c_str(), 1);
   const auto report = explain("cudnn", Kind::headers);
   EXPECT_EQ(report.abs_path, (root_ / "product/include").string());
   EXPECT_EQ(report.found_via, "CUDNN_PATH");
 }
 
-TEST_F(Search, CondaHeadersMayLieUnderTheTargetsFolder) {
+TEST_F(Search, CondaHeadersAreFoundInTheTargetsFolder) {
   const std::string folder = "conda/targets/" + std::string{target_name()} + "/include";
-  plant(folder + "/nvFatbin.h");
+  create_file(folder + "/nvFatbin.h");
   setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
   EXPECT_EQ(explain("nvfatbin", Kind::headers).abs_path, (root_ / folder).string());
 }
 
-TEST_F(Search, RuntimeHeadersThatLackTheCompilersAreLeftForAWholeSet) {
-  const auto part = plant("site/nvidia/cu13/include/cuda_runtime.h");
-  plant("conda/include/cuda_runtime.h");
-  plant("conda/include/crt/host_defines.h");
+TEST_F(Search, RuntimeHeadersWithoutCompilerHeadersYieldToACompleteSet) {
+  const auto part = create_file("site/nvidia/cu13/include/cuda_runtime.h");
+  create_file("conda/include/cuda_runtime.h");
+  create_file("conda/include/crt/host_defines.h");
   set_site_packages({root_ / "site"});
   setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
   const auto report = explain("cudart", Kind::headers);
   EXPECT_EQ(report.abs_path, (root_ / "conda/include").string()) << report.str();
   EXPECT_EQ(report.found_via, "conda");
-  EXPECT_NE(report.str().find(part + ": there, without crt/host_defines.h"), std::string::npos)
+  EXPECT_NE(report.str().find(part + ": found, without crt/host_defines.h"), std::string::npos)
       << report.str();
 }
 
-TEST_F(Search, RuntimeHeadersAreWholeWithTheCompilersWheelBesideThem) {
-  plant("conda/include/cuda_runtime.h");
-  plant("conda/include/crt/host_defines.h");
+TEST_F(Search, CompilerHeadersOfAnotherWheelCompleteRuntimeHeaders) {
+  create_file("conda/include/cuda_runtime.h");
+  create_file("conda/include/crt/host_defines.h");
   setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
-  plant("cuda13/nvidia/cu13/include/cuda_runtime.h");
-  plant("cuda13/nvidia/cu13/include/crt/host_defines.h");
+  create_file("cuda13/nvidia/cu13/include/cuda_runtime.h");
+  create_file("cuda13/nvidia/cu13/include/crt/host_defines.h");
   set_site_packages({root_ / "cuda13"});
   EXPECT_EQ(explain("cudart", Kind::headers).found_via, "site-packages");
-  plant("cuda12/nvidia/cuda_runtime/include/cuda_runtime.h");
-  plant("cuda12/nvidia/cuda_nvcc/include/crt/host_defines.h");
+  create_file("cuda12/nvidia/cuda_runtime/include/cuda_runtime.h");
+  create_file("cuda12/nvidia/cuda_nvcc/include/crt/host_defines.h");
   set_site_packages({root_ / "cuda12"});
   EXPECT_EQ(explain("cudart", Kind::headers).abs_path,
             (root_ / "cuda12/nvidia/cuda_runtime/include").string());
 }
 
-TEST_F(Search, TheCompilersHeadersAreFoundByThemselves) {
-  plant("site/nvidia/cu13/include/cuda_runtime.h");
-  plant("conda/include/crt/host_defines.h");
+TEST_F(Search, CompilerHeadersAreFoundSeparately) {
+  create_file("site/nvidia/cu13/include/cuda_runtime.h");
+  create_file("conda/include/crt/host_defines.h");
   set_site_packages({root_ / "site"});
   setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
   const auto found = locate_compiler_headers();
@@ -122,17 +122,17 @@ TEST_F(Search, TheCompilersHeadersAreFoundByThemselves) {
   EXPECT_EQ(found->abs_path, (root_ / "conda/include").string());
 }
 
-TEST_F(Search, AProgramMustBeExecutable) {
-  const auto program = plant("conda/bin/cuda-gdbserver");
+TEST_F(Search, ProgramWithoutExecutePermissionIsNotFound) {
+  const auto program = create_file("conda/bin/cuda-gdbserver");
   setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
   EXPECT_NE(explain("cuda-gdbserver").abs_path, program);
   fs::permissions(program, fs::perms::owner_exec, fs::perm_options::add);
   EXPECT_EQ(explain("cuda-gdbserver").abs_path, program);
 }
 
-TEST_F(Search, RelativePlacesAreNeverTried) {
-  plant("nvidia/cu13/lib/libnvjpeg.so.13");
-  plant("lib/libnvjpeg.so.13");
+TEST_F(Search, RelativePathsAreNeverSearched) {
+  create_file("nvidia/cu13/lib/libnvjpeg.so.13");
+  create_file("lib/libnvjpeg.so.13");
   const auto before = fs::current_path();
   fs::current_path(root_);
   setenv("CONDA_PREFIX", ".", 1);
@@ -144,9 +144,9 @@ TEST_F(Search, RelativePlacesAreNeverTried) {
     EXPECT_EQ(attempt.place.find("./"), std::string::npos) << attempt.place;
 }
 
-TEST_F(Search, DriverLibrariesComeFromTheSystemOnly) {
-  plant("site/nvidia/cu13/lib/libcuda.so.1");
-  plant("conda/lib/libcuda.so.1");
+TEST_F(Search, DriverLibraryIsSearchedByTheLinkerOnly) {
+  create_file("site/nvidia/cu13/lib/libcuda.so.1");
+  create_file("conda/lib/libcuda.so.1");
   setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
   set_site_packages({root_ / "site"});
   for (const auto& attempt : explain("cuda").attempts) {
@@ -155,12 +155,12 @@ TEST_F(Search, DriverLibrariesComeFromTheSystemOnly) {
   }
 }
 
-TEST_F(Search, AMissListsEveryPlace) {
-  plant("site/nvidia/nvshmem/lib/something_else");
+TEST_F(Search, MissingLibraryErrorListsEveryPath) {
+  create_file("site/nvidia/nvshmem/lib/something_else");
   set_site_packages({root_ / "site"});
   try {
     locate_bitcode_lib("nvshmem_device");
-    FAIL() << "it cannot be there";
+    FAIL() << "found a library that does not exist";
   } catch (const NotFoundError& error) {
     EXPECT_FALSE(error.report().attempts.empty());
     EXPECT_NE(std::string{error.what()}.find(
@@ -170,8 +170,8 @@ TEST_F(Search, AMissListsEveryPlace) {
   }
 }
 
-TEST_F(Search, AFileThatIsNoLibraryIsNamedInTheError) {
-  const auto broken = plant("site/nvidia/npp/lib/libnppc.so.12");
+TEST_F(Search, InvalidLibraryFileIsNamedInTheError) {
+  const auto broken = create_file("site/nvidia/npp/lib/libnppc.so.12");
   set_site_packages({root_ / "site"});
   try {
     load_nvidia_dynamic_lib("nppc");
@@ -184,7 +184,7 @@ TEST_F(Search, AFileThatIsNoLibraryIsNamedInTheError) {
   }
 }
 
-TEST_F(Search, UnknownNamesAreRefused) {
+TEST_F(Search, UnknownNameThrows) {
   EXPECT_THROW(load_nvidia_dynamic_lib("nothing"), UnknownNameError);
   EXPECT_THROW(locate_static_lib("nothing"), UnknownNameError);
   EXPECT_THROW(explain("nothing"), UnknownNameError);

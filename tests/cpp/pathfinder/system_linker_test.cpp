@@ -1,5 +1,4 @@
-// The linker's cache is read from bytes that may be anything, and the candidates agree with what
-// dlopen does.
+// system_linker_test.cpp: the linker's cache may be malformed, and the candidates match dlopen().
 #include "pathfinder/system_linker.hpp"
 
 #include <dlfcn.h>
@@ -12,12 +11,12 @@
 #include <fstream>
 #include <iterator>
 
-#include "pathfinder/places.hpp"
+#include "pathfinder/search_roots.hpp"
 
 namespace cucore::pathfinder {
 namespace {
 
-TEST(SystemLinker, FindsTheMathLibraryWhereDlopenFindsIt) {
+TEST(SystemLinker, CandidateOfTheMathLibraryEqualsDlopensPath) {
   void* handle = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(handle, nullptr);
   link_map* map = nullptr;
@@ -31,16 +30,16 @@ TEST(SystemLinker, FindsTheMathLibraryWhereDlopenFindsIt) {
   dlclose(handle);
 }
 
-TEST(SystemLinker, CandidatesAreAbsolute) {
+TEST(SystemLinker, EveryCandidateIsAnAbsolutePath) {
   for (const auto& path : linker_candidates("libnothing.so.1")) EXPECT_EQ(path.front(), '/');
 }
 
-TEST(SystemLinker, GarbageAndTruncatedCachesGiveNothing) {
+TEST(SystemLinker, MalformedAndTruncatedCachesYieldNoPaths) {
   EXPECT_TRUE(paths_in_linker_cache("", "libm.so.6").empty());
   EXPECT_TRUE(paths_in_linker_cache("glibc-ld.so.cache1.1", "libm.so.6").empty());
-  std::string lying = "glibc-ld.so.cache1.1";
-  lying.resize(48, '\xff');  // four thousand million entries, none of them there
-  EXPECT_TRUE(paths_in_linker_cache(lying, "libm.so.6").empty());
+  std::string malformed = "glibc-ld.so.cache1.1";
+  malformed.resize(48, '\xff');  // the header claims 2^32 - 1 entries; the file has none
+  EXPECT_TRUE(paths_in_linker_cache(malformed, "libm.so.6").empty());
 
   std::ifstream file{"/etc/ld.so.cache", std::ios::binary};
   if (!file) GTEST_SKIP() << "this system has no linker cache";
@@ -49,15 +48,6 @@ TEST(SystemLinker, GarbageAndTruncatedCachesGiveNothing) {
     paths_in_linker_cache(std::string_view{bytes}.substr(0, size),
                           "libm.so.6");  // must not read past the end
   }
-}
-
-TEST(Places, ToolkitRootIsDerivedFromTheRuntimesFolder) {
-  EXPECT_EQ(toolkit_root_of("/usr/local/cuda/lib64/libcudart.so.13"), "/usr/local/cuda");
-  EXPECT_EQ(toolkit_root_of("/opt/x/lib/libcudart.so.12"), "/opt/x");
-  EXPECT_EQ(toolkit_root_of("/usr/local/cuda-13.0/targets/x86_64-linux/lib/libcudart.so.13"),
-            "/usr/local/cuda-13.0");
-  EXPECT_EQ(toolkit_root_of("/usr/lib/x86_64-linux-gnu/libcudart.so.12"), "");
-  EXPECT_EQ(toolkit_root_of("libcudart.so.12"), "");
 }
 
 }  // namespace

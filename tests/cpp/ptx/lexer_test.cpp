@@ -1,4 +1,4 @@
-// tests/cpp/ptx/lexer_test.cpp: tokens.
+// lexer_test.cpp: tokens of PTX text.
 #include "cpu/ptx/lexer.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ std::vector<Token> lex(std::string_view text) {
   return out;
 }
 
-TEST(Lexer, SplitsOpcodesAtDots) {
+TEST(Lexer, OpcodeIsSplitAtDots) {
   const auto t = lex("ld.global.L2::128B.v4.b32 tex.2d");
   ASSERT_EQ(t.size(), 7u);
   EXPECT_EQ(t[0].text, "ld");
@@ -23,7 +23,7 @@ TEST(Lexer, SplitsOpcodesAtDots) {
   EXPECT_TRUE(t[6].is_dot("2d"));
 }
 
-TEST(Lexer, ReadsNumbersOfEveryKind) {
+TEST(Lexer, EveryNumberFormatIsRead) {
   const auto t = lex("0 017 0x1fU 0b101 4294967295 1.5 2e3 0f3F800000 0d3FF0000000000000");
   ASSERT_EQ(t.size(), 9u);
   const std::uint64_t wanted[] = {0,
@@ -40,7 +40,7 @@ TEST(Lexer, ReadsNumbersOfEveryKind) {
   EXPECT_EQ(t[7].kind, Token::Kind::f32);
 }
 
-TEST(Lexer, MarksWhatIsNoToken) {
+TEST(Lexer, InvalidCharacterIsAnInvalidToken) {
   for (std::string_view text : {"0f3F80", "12ab", "0x", "\"open", "\x01", "99999999999999999999"}) {
     const auto t = lex(text);
     ASSERT_FALSE(t.empty()) << text;
@@ -48,7 +48,7 @@ TEST(Lexer, MarksWhatIsNoToken) {
   }
 }
 
-TEST(Lexer, CountsLinesAndColumns) {
+TEST(Lexer, TokensHaveLineAndColumn) {
   const auto t = lex("a /* x\ny */ b\n  .c // d\n\"s\"");
   ASSERT_EQ(t.size(), 4u);
   EXPECT_EQ(t[1].where.line, 2u);

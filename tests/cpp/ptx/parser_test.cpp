@@ -1,5 +1,4 @@
-// tests/cpp/ptx/parser_test.cpp: the grammar, its diagnostics, and that no text can hurt the
-// parser.
+// parser_test.cpp: the grammar, its diagnostics, and malformed text that must not crash the parser.
 #include "cpu/ptx/parser.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +50,7 @@ void expect_error(const std::string& text, std::string_view message, int code = 
   EXPECT_NE(r.log.find(message), std::string::npos) << "wanted: " << message << "\ngot: " << r.log;
 }
 
-TEST(Parser, ReadsAKernelWithParametersAndDirectives) {
+TEST(Parser, KernelParametersAndDirectivesAreParsed) {
   const Result r = read(cat(
       kHead,
       ".visible .entry k(.param .u64 .ptr .global .align 16 a, .param .align 8 .b8 s[24], .param "
@@ -69,20 +68,20 @@ TEST(Parser, ReadsAKernelWithParametersAndDirectives) {
   EXPECT_EQ(f.maxnreg, 64u);
 }
 
-TEST(Parser, KeepsScopesOfInlineAssemblyApart) {
+TEST(Parser, NestedScopesMayRedeclareNames) {
   expect_good(
       kernel("{ .reg .pred p; .reg .u32 t; setp.gt.s32 p, %r1, 3; @p add.u32 t, %r1, 5; mov.u32 "
              "%r2, t; }\n"
              "{ .reg .f32 t; mov.f32 t, 0f3F800000; add.f32 t, t, t; }\n"));
 }
 
-TEST(Parser, FindsLabelsOfInnerAndOuterScopes) {
+TEST(Parser, LabelsOfInnerAndOuterScopesAreResolved) {
   expect_good(kernel("{ bra L; L: { bra L; bra M; } }\nM: bra M;\n"));
   expect_error(kernel("{ L: }\nbra L;"), "label 'L' is not defined");
   expect_error(kernel("L: L: ret;"), "label 'L' is already defined");
 }
 
-TEST(Parser, ReadsVectorRegistersAndTheirFamilies) {
+TEST(Parser, VectorRegistersAndRegisterRangesAreParsed) {
   const Result r = read(kernel(
       ".reg .v4 .u32 %v; .reg .v2 .f32 %w<3>;\n"
       "mov.v4.u32 %v, %ntid; mov.u32 %v.y, %v.a; mov.f32 %w2.x, %w2.y; mov.f32 %w1.x, %w2.g;\n"));
@@ -103,7 +102,7 @@ TEST(Parser, ReadsVectorRegistersAndTheirFamilies) {
   expect_error(kernel(".reg .v2 .pred %v;"), "none are predicates");
 }
 
-TEST(Parser, ReadsConditionalExpressions) {
+TEST(Parser, ConditionalConstantExpressionsAreEvaluated) {
   const auto value = [](std::string_view expression) {
     const Result r = read(cat(kHead, ".global .s64 x = ", expression, ";"));
     std::uint64_t bits = 0;
@@ -125,7 +124,7 @@ TEST(Parser, ReadsConditionalExpressions) {
   expect_error(kernel(cat("mov.u32 %r1, ", deep, "1;")), "nested too deeply");
 }
 
-TEST(Parser, ReadsSumsAndElementsAsOperands) {
+TEST(Parser, AddressSumsAndVectorElementsAreOperands) {
   const Result r = read(
       cat(kHead,
           ".global .align 8 .b32 g[4][8];\n.visible .entry k() { .reg .b32 %r<9>; .reg .b64 %d;\n"
@@ -151,8 +150,8 @@ TEST(Parser, ReadsSumsAndElementsAsOperands) {
   expect_error(kernel("ld.global.u32 %r1, [%rd1+1.0];"), "expected an integer");
 }
 
-// The printer gives each declaration back to the scope that has it.
-TEST(Parser, KeepsVariablesOfFunctionsInTheirScopes) {
+// The printer writes each declaration in its scope.
+TEST(Parser, FunctionVariablesStayInTheirScope) {
   const Result good = read(cat(kHead,
                                ".global .b32 x = 1;\n.func f() { .shared .b32 x; .const .b32 c = "
                                "3; st.shared.b32 [x], 2; ret; }\n"
@@ -177,7 +176,7 @@ TEST(Parser, KeepsVariablesOfFunctionsInTheirScopes) {
   expect_error(kernel(".align 4 .reg .b32 x;"), "must begin with .reg");
 }
 
-TEST(Parser, ReadsInitialValues) {
+TEST(Parser, InitializersAreParsed) {
   const Result r =
       read(cat(kHead,
                ".global .align 4 .f32 f[3] = {0f3F800000, 2.5, 0d4008000000000000};\n"
@@ -205,7 +204,7 @@ TEST(Parser, ReadsInitialValues) {
   expect_good(r.parsed.module->text);
 }
 
-TEST(Parser, ReadsCallsPrototypesAndBranchTables) {
+TEST(Parser, CallsPrototypesAndBranchTargetsAreParsed) {
   expect_good(cat(
       kHead,
       ".func (.param .b32 r) f(.param .b64 a, .param .align 8 .b8 s[16]);\n"
@@ -219,7 +218,7 @@ TEST(Parser, ReadsCallsPrototypesAndBranchTables) {
       ".func (.param .b32 r) f(.param .b64 a, .param .align 8 .b8 s[16]) { ret; }\n"));
 }
 
-TEST(Parser, ReadsDebugInformation) {
+TEST(Parser, DebugDirectivesAreParsed) {
   const Result r = read(cat(
       ".version 9.4\n.target sm_90, debug\n.address_size 64\n.file 1 \"a.cu\", 1700000000, 42\n"
       ".visible .entry k() { .loc 1 3 7\n ret; .loc 1 4 1, function_name $s, inlined_at 1 9 2\n }\n"
@@ -229,14 +228,14 @@ TEST(Parser, ReadsDebugInformation) {
   EXPECT_EQ(r.parsed.module->files.at(0).name, "a.cu");
 }
 
-TEST(Parser, StopsAtTheFinalNul) {
+TEST(Parser, TextAfterNulIsIgnored) {
   std::string text = kernel("");
   text.push_back('\0');
   text += "garbage";
   EXPECT_TRUE(read(text).parsed.module);
 }
 
-TEST(Parser, SaysWhatWasExpectedAndWhere) {
+TEST(Parser, SyntaxErrorNamesExpectedTokenAndPosition) {
   expect_error(kernel("add.s32 %r1, %r2"),
                "test.ptx:8:1: error: expected ',' or ';' after an operand of 'add', found 'ret'");
   expect_error(kernel("frob.s32 %r1, %r2;"), "test.ptx:7:1: error: unknown instruction 'frob'");
@@ -263,14 +262,14 @@ TEST(Parser, SaysWhatWasExpectedAndWhere) {
                "expected the name of a register, found '9'");
 }
 
-TEST(Parser, CollectsSeveralErrors) {
+TEST(Parser, SeveralErrorsAreReportedTogether) {
   const Result r = read(kernel("frob %r1;\nadd.s32 %r1, %r2, %zz;\nwibble;\n"));
   EXPECT_NE(r.log.find(":7:"), std::string::npos);
   EXPECT_NE(r.log.find(":8:"), std::string::npos);
   EXPECT_NE(r.log.find(":9:"), std::string::npos);
 }
 
-TEST(Parser, TellsTooNewTextFromBadText) {
+TEST(Parser, UnsupportedVersionAndSyntaxErrorHaveDifferentCodes) {
   const std::string newest =
       std::to_string(kNewestVersion / 10) + "." + std::to_string(kNewestVersion % 10);
   const std::string newer =
@@ -285,7 +284,7 @@ TEST(Parser, TellsTooNewTextFromBadText) {
 }
 
 // promise: PTX nested or repeated without end is refused without exhausting the process
-TEST(Parser, BoundsItsRecursion) {
+TEST(Parser, DeepNestingIsAnError) {
   const std::string deep(100000, '(');
   expect_error(kernel(cat("mov.u32 %r1, ", deep, "1;")), "nested too deeply");
   expect_error(kernel(cat("mov.u32 %r1, ", std::string(100000, '-'), "1;")), "nested too deeply");
@@ -297,14 +296,14 @@ TEST(Parser, BoundsItsRecursion) {
   expect_error(kernel(std::string(100000, '{')), "expected '}'");
 }
 
-TEST(Parser, RefusesSizesThatCannotBe) {
+TEST(Parser, ImpossibleSizesAreErrors) {
   expect_error(cat(kHead, ".global .b64 x[0xffffffffffffffff];"), "is too large");
   expect_error(cat(kHead, ".global .b64 x[0x100000000][0x100000000];"), "is too large");
   expect_error(cat(kHead, ".global .align 3 .b64 x;"), "power of two");
   expect_error(kernel("mov.u32 %r1, 1 / 0;"), "have no such result");
 }
 
-TEST(Parser, SurvivesEveryTruncation) {
+TEST(Parser, TruncatedTextNeverCrashes) {
   const std::string text = kernel(
       "L: { .reg .f32 t; ld.global.v2.f32 {t, _}, [%rd1+8]; @!%p1 bra L; } .pragma \"nounroll\";\n"
       "shfl.sync.down.b32 %r1|%p2, %r2, 1, 31, -1; T: .branchtargets L; brx.idx %r1, T;\n");
@@ -316,7 +315,7 @@ TEST(Parser, SurvivesEveryTruncation) {
   }
 }
 
-TEST(Parser, SurvivesRandomDamage) {
+TEST(Parser, RandomlyChangedTextNeverCrashes) {
   const std::string text = kernel(
       "{ .param .b32 a; st.param.b32 [a], %r1; }\n.loc 1 2 3\nmad.wide.s32 %rd1, %r1, %r2, %rd2;\n"
       "mov.b32 {%h1, %h2}, %r1; tex.1d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r5}];\n"
@@ -344,7 +343,7 @@ TEST(Parser, SurvivesRandomDamage) {
   }
 }
 
-TEST(Parser, ReadsOldPtx) {
+TEST(Parser, OldPtxVersionIsParsed) {
   expect_good(".version 1.0\n.target sm_10\n.global .u32 x;\n");
   expect_good(".version 6.3\n.target sm_30\n.entry k { ret; }\n");
 }

@@ -1,6 +1,6 @@
-// tests/cpp/ptx/ptx_tool.cpp: reads PTX files, parses, translates and verifies each; prints what
-// failed. With --ir, the thread code; with --print, the PTX again. The corpus test drives it; it is
-// handy for looking at one kernel too.
+// ptx_tool.cpp: parses, translates and verifies PTX files and prints the errors. --ir prints the
+// thread code, --print the parsed PTX. tests/python/ptx/test_corpus.py runs it; it is also useful
+// for inspecting one kernel.
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -38,13 +38,13 @@ int main(int argc, char** argv) {
       ++failures;
       continue;
     }
-    // What is printed must parse again, and print the same.
+    // Printed PTX must parse, and print identically.
     const std::string printed = cucpu::ptx::print(*parsed.module);
     if (print) std::cout << printed;
     cucpu::ptx::Diagnostics again{name + " (printed)"};
     const cucpu::ptx::Parsed reparsed = cucpu::ptx::parse(printed, again);
     if (!reparsed.module || cucpu::ptx::print(*reparsed.module) != printed) {
-      std::cout << name << ": does not survive printing\n" << again.log();
+      std::cout << name << ": the printed PTX does not parse to the same module\n" << again.log();
       ++failures;
     }
     llvm::LLVMContext context;

@@ -1,4 +1,4 @@
-// tests/cpp/ptx/table_test.cpp: the rendered instruction table is consistent.
+// table_test.cpp: the rendered instruction table is consistent.
 #include "cpu/ptx/table.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace cucpu::ptx {
 namespace {
 
-TEST(Table, FindsEveryRowByItsOpcode) {
+TEST(InstructionTable, EveryRowIsFoundByItsOpcode) {
   ASSERT_GT(all_rows().size(), 150u);
   for (const Row& row : all_rows()) {
     bool found = false;
@@ -19,11 +19,11 @@ TEST(Table, FindsEveryRowByItsOpcode) {
   EXPECT_TRUE(find_rows("frob").empty());
 }
 
-TEST(Table, FindsEveryWord) {
+TEST(InstructionTable, EveryModifierIsFoundByItsText) {
   for (const Row& row : all_rows()) {
     for (const Slot& slot : row.slots) {
-      ASSERT_FALSE(slot.words.empty()) << row.op;
-      for (Mod m : slot.words) {
+      ASSERT_FALSE(slot.mods.empty()) << row.op;
+      for (Mod m : slot.mods) {
         EXPECT_EQ(find_mod(text_of(m)), m);
         EXPECT_TRUE(!slot.type || type_of(m) != Type::none) << row.op << " ." << text_of(m);
       }
@@ -32,21 +32,21 @@ TEST(Table, FindsEveryWord) {
   EXPECT_FALSE(find_mod("frob"));
 }
 
-// Words go to the first free slot that takes them: two slots must not share a word unless they are
-// types, or meant in order.
-TEST(Table, HasNoWordWithTwoMeanings) {
+// The parser assigns a modifier to the first free slot that accepts it, so two slots must not share
+// a modifier. Exceptions: type slots, and opcodes whose slots are filled in order.
+TEST(InstructionTable, EachModifierOfARowBelongsToOneSlot) {
   const std::set<std::string_view> ordered = {"cp", "mma", "wmma", "createpolicy"};
   for (const Row& row : all_rows()) {
     if (ordered.contains(row.op)) continue;
     std::set<Mod> seen;
     for (const Slot& slot : row.slots) {
       if (slot.type) continue;
-      for (Mod m : slot.words) EXPECT_TRUE(seen.insert(m).second) << row.op << " ." << text_of(m);
+      for (Mod m : slot.mods) EXPECT_TRUE(seen.insert(m).second) << row.op << " ." << text_of(m);
     }
   }
 }
 
-TEST(Table, KnowsSpecialRegisters) {
+TEST(InstructionTable, SpecialRegistersAreFoundByName) {
   ASSERT_TRUE(find_special("tid.x"));
   EXPECT_EQ(all_specials()[*find_special("clock64")].type, Type::u64);
   EXPECT_TRUE(find_special("envreg31"));

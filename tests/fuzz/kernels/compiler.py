@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cuda.bindings import nvrtc
 
-# Products and sums stay apart, so that what a program computes does not depend on the compiler; warnings are of no interest.
+# No fused multiply-add, so that results do not depend on the compiler; no warnings.
 COMMON = ("-arch=compute_90", "-std=c++17", "-fmad=false", "-w")
 
 

@@ -26,7 +26,7 @@ PRELUDE = """\
 typedef unsigned char u8; typedef signed char s8; typedef unsigned short u16; typedef short s16;
 typedef unsigned u32; typedef int s32; typedef unsigned long long u64; typedef long long s64; typedef float f32; typedef double f64;
 """
-# A NaN is shown as one value: which bits it has is a matter of the order of operands that compilers may change.
+# All NaNs are written as one value: their bits depend on the operand order, which compilers may change.
 OBSERVE = """\
 static __device__ __forceinline__ u64 bits(f32 x) { return x == x ? __float_as_uint(x) : 0x7fc00000u; }
 static __device__ __forceinline__ u64 bits(f64 x) { return x == x ? (u64)__double_as_longlong(x) : 0x7ff8000000000000ull; }
@@ -153,7 +153,7 @@ def expression(e: Expr, kernel: Kernel) -> str:
 
 
 def _shuffle(s: Stmt, kernel: Kernel) -> str:
-    """A shuffle whose result counts only where the lane it comes from takes part."""
+    """A shuffle whose result is used only if the source lane is active."""
     _, kind, width = s.data
     mask, value, by = (expression(e, kernel) for e in s.exprs)
     source = {
@@ -185,9 +185,7 @@ def _warp(s: Stmt, kernel: Kernel) -> str:
         return f"{{ int same; {name} = ({t})(__match_all_sync({k[0]}, {k[1]}, &same) + (same ? 1u : 0u)); }}"
     if kind == "reduce":
         return f"{name} = ({t})__reduce_{s.data[1]}_sync({k[0]}, {k[1]});"
-    if (
-        kind == "split"
-    ):  # the same vote or reduction at two places of the code, in which all lanes of the mask take part
+    if kind == "split":  # the same vote or reduction at two places in the code, executed by all lanes of the mask
         what = s.data[1]
         call = f"__reduce_{what}_sync" if what in ("add", "min", "max", "and", "or", "xor") else f"__{what}_sync"
         mask, cond, a, b = k
@@ -342,7 +340,7 @@ def result_text(e: Expr, kernel: Kernel) -> str:
 
 
 def kernel_text(kernel: Kernel) -> str:
-    """The functions and the kernel, without what all share."""
+    """The functions and the kernel, without the common prologue."""
     printer = Printer(kernel)
     printer.depth = 0
     k = kernel
@@ -389,7 +387,7 @@ def kernel_text(kernel: Kernel) -> str:
 
 
 def bytes_of(a: Array, kernel: Kernel) -> int:
-    """What an array takes of the memory `own` or `acc`."""
+    """The size of an array in the memory `own` or `acc`."""
     count = a.size * (kernel.threads * kernel.blocks if a.space == "own" else 1)
     return (count * a.type.bits // 8 + 15) // 16 * 16
 

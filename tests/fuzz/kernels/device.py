@@ -13,7 +13,7 @@ from cuda.bindings import driver
 
 from .model import initial, inputs
 
-REPORT = "\n"  # between the code of an error and the report
+REPORT = "\n"  # separator between the error code and the report
 NAMES = ("a32", "b32", "a64", "a8", "a16", "af", "ad")
 
 
@@ -23,7 +23,7 @@ class DeviceError(Exception):
 
 @dataclass
 class Launch:
-    """All that is needed to run a kernel of a module and to compare what it writes."""
+    """The data to run a kernel of a module and to compare its output."""
 
     name: str
     grid: tuple[int, int, int]
@@ -44,7 +44,7 @@ def call(name: str, *arguments: Any) -> Any:
 
 
 def fault_report() -> str:
-    """What the CPU device says about the last fault; nothing on a GPU."""
+    """The CPU device's report of the last fault; empty on a GPU."""
     if os.environ.get("CUCORE_DEVICE") != "cpu":
         return ""
     import cucore
@@ -55,7 +55,7 @@ def fault_report() -> str:
 
 
 class Device:
-    """Device 0; its context is made again after a fault."""
+    """Device 0; its context is recreated after a fault."""
 
     def __init__(self) -> None:
         call("cuInit", 0)

@@ -1,4 +1,4 @@
-"""Random CUDA C++ programs with one meaning: no undefined behaviour, no races, warp operations with exact masks."""
+"""Generates random CUDA C++ programs with defined results: no undefined behaviour, no races, warp operations with exact masks."""
 
 from __future__ import annotations
 
@@ -91,16 +91,16 @@ LITERALS = [
 
 @dataclass
 class Context:
-    """What holds where the next statement stands."""
+    """The conditions at the position of the next statement."""
 
     vars: list[Var]
     guards: list[tuple[Expr, list[Var]]] = field(
         default_factory=list
-    )  # variables that have a value where a condition holds
+    )  # variables that are initialized only under a condition
     arrays: list[Array] = field(default_factory=list)  # local ones, declared
-    mask: Expr | None = None  # lanes of this warp that are here, all of them and no others
-    uniform: bool = False  # all threads of the block are here
-    loop: bool = False  # break and continue may stand here
+    mask: Expr | None = None  # exactly the active lanes of this warp
+    uniform: bool = False  # all threads of the block are active
+    loop: bool = False  # break and continue are allowed
     function: Function | None = None
     functions: list[Function] = field(default_factory=list)
     depth: int = 0
@@ -574,7 +574,7 @@ class Generator:
         return out
 
     def uniform_expr(self, t: Type) -> Expr:
-        """The same for all threads of a block, and not cheap enough to be computed by threads that do not need it."""
+        """Uniform for a block, and too expensive to be computed speculatively."""
         r = self.r
         e = cast(U32, self.special(r.choice(["bid", "bid", "n", "q"])))
         if self.chance(0.5):
@@ -590,7 +590,7 @@ class Generator:
         return cast(t, e)
 
     def guarded(self, c: Context) -> list[Stmt]:
-        """Variables that are assigned, and later used, only where a condition holds."""
+        """Variables that are assigned and later used only under a condition."""
         r = self.r
         out: list[Stmt] = []
         cond = self.cond(c, 2)
@@ -620,7 +620,7 @@ class Generator:
             guard = read(flag) if side == 0 else full("not", BOOL, [read(flag)])
             c.guards.append((guard, known))
         out.append(Stmt("if", [read(flag)], bodies))
-        if self.chance(0.7):  # used soon, behind something that parts the threads
+        if self.chance(0.7):  # used soon, after a divergent statement
             v, first = self.result_of(U32, c)
             out += first
             if not c.function:
@@ -644,7 +644,7 @@ class Generator:
         return out
 
     def masked_branch(self, c: Context) -> list[Stmt]:
-        """A branch whose sides know exactly which lanes take them."""
+        """A branch whose sides have exact lane masks."""
         assert c.mask
         flag, s = self.declare(BOOL, self.cond(c, 2), c, True)
         votes, decl = self.declare(U32, None, c, True, visible=False)
@@ -657,7 +657,7 @@ class Generator:
         m, decl_m = self.declare(U32, rest, other, True, visible=False)
         other.mask = read(m)
         second = [decl_m, *self.block(other, self.r.randint(0, 2)), *(self.warp(other) if self.chance(0.6) else [])]
-        if self.chance(0.4):  # the same operation on both sides, which compilers may join behind the branch
+        if self.chance(0.4):  # the same operation on both sides, which compilers may merge after the branch
             *before, twin = self.warp(c.inner(mask=read(votes), uniform=False))
             first.append(twin)
             second.append(Stmt("warp", [read(m), *twin.exprs[1:]], [], twin.var, twin.data))
@@ -665,7 +665,7 @@ class Generator:
         return [s, decl, vote, Stmt("if", [read(flag)], [first, second])]
 
     def chosen_mask(self, c: Context) -> list[Stmt]:
-        """Each lane uses the mask of those that chose as it did, at one place of the code."""
+        """Each lane uses the mask of the lanes with the same choice, at one place in the code."""
         assert c.mask
         flag, s = self.declare(BOOL, self.cond(c, 2), c, True)
         votes, decl = self.declare(U32, None, c, True, visible=False)
@@ -737,11 +737,11 @@ class Generator:
             cond = self.cond(inner, 2)
             return [Stmt("while", [cond], [self.block(inner, r.randint(1, 3), True)], v, r.choice([2, 4, 8]))]
         cond = self.cond(inner, 2)
-        inner.loop = False  # continue would go to the condition, past the declarations it may name
+        inner.loop = False  # continue would jump to the condition, past declarations that it may use
         return [Stmt("do", [cond], [self.block(inner, r.randint(1, 3))], v, r.choice([2, 4]))]
 
     def masked_loop(self, c: Context) -> list[Stmt]:
-        """A loop that lanes leave one by one; those that stay know each other."""
+        """A loop that lanes leave one by one; the remaining lanes have an exact mask."""
         assert c.mask
         most = self.r.choice([3, 7])
         count, s = self.declare(S32, binary("and", self.integer(S32, c, 2), literal(S32, most)), c, True)
@@ -778,7 +778,7 @@ class Generator:
         return [Stmt("switch", [e], bodies, None, [(v, self.chance(0.2)) for v in values])]
 
     def result_of(self, t: Type, c: Context) -> tuple[Var, list[Stmt]]:
-        """A variable to put a result into: one that exists, or a new one."""
+        """A variable for a result: an existing one, or a new one."""
         own = [v for v in self.assignable(c) if v.type is t]
         if own and self.chance(0.7):
             return self.r.choice(own), []
@@ -807,7 +807,7 @@ class Generator:
                     if self.chance(0.7) or kind == "xor"
                     else binary("and", cast(U32, self.uniform_value()), literal(U32, 31))
                 )
-            # Twice in the text, so it must be a variable.
+            # Used twice, so it must be a variable.
             src = read(r.choice(self.of_type(t, c))) if self.of_type(t, c) else None
             if src is None:
                 w, decl = self.declare(t, self.expr(t, c, 1), c)
@@ -868,7 +868,7 @@ class Generator:
         ]
 
     def permuted(self, size: int) -> Expr:
-        """A number from 0 to size - 1, another for each thread of the block."""
+        """A number from 0 to size - 1, different for each thread of the block."""
         tid, n = self.special("tid"), self.k.threads
         r = self.r
         x = r.random()
@@ -908,7 +908,7 @@ class Generator:
         return out
 
     def no_shared(self, t: Type, c: Context) -> Expr:
-        """An expression that reads no shared memory: it stands where another thread may write."""
+        """An expression that reads no shared memory, for positions where another thread may write."""
         shared, self.shared = self.shared, []
         try:
             return self.expr(t, c, 2)
@@ -942,7 +942,7 @@ class Generator:
         return [Stmt("atomic", [i, value], [], None, (a, how))]
 
     def stencil(self, c: Context) -> list[Stmt]:
-        """Reads of neighbours; the one in the middle only where a condition holds."""
+        """Reads of neighbours; the middle one only under a condition."""
         r = self.r
         a = r.choice([x for x in self.ins if not x.type.floating])
         t = r.choice([S64, U64, S32, U32])
@@ -979,7 +979,7 @@ class Generator:
         return out
 
     def exit(self, c: Context) -> list[Stmt]:
-        """Threads end; the others go on, know who is left, and meet at barriers without them."""
+        """Some threads exit; the others continue with an exact mask and synchronize at barriers without them."""
         self.k.exits = True
         flag, s = self.declare(BOOL, self.cond(c, 2), c, True)
         out = [s]
@@ -991,7 +991,7 @@ class Generator:
         return [*out, Stmt("if", [read(flag)], [[*self.store(c.inner(mask=None, uniform=False)), Stmt("return")], []])]
 
     def leave(self, c: Context) -> list[Stmt]:
-        """Threads end early."""
+        """Threads exit early."""
         cond = self.cond(c, 2)
         first = self.store(c.inner(mask=None, uniform=False))
         return [Stmt("if", [cond], [[*first, Stmt("return")], []])]
@@ -1022,7 +1022,7 @@ class Generator:
             out += r.choices([f for _, f in choices], weights)[0](c)
             if breaks and c.loop and self.chance(0.35):
                 out.append(Stmt("if", [self.cond(c, 1)], [[Stmt(r.choice(["break", "continue"]))], []]))
-        if c.depth:  # what was computed here is seen outside
+        if c.depth:  # the result is visible outside
             out += self.shown(c.vars[before:], outer)
         return out
 
@@ -1069,7 +1069,7 @@ class Generator:
             )
             k.arrays.append(self.const)
         for _ in range(r.choice([0, 0, 1, 2])):
-            t = r.choice([U32, S32, U64, S8, U16])  # no floats: the bits of a NaN would show
+            t = r.choice([U32, S32, U64, S8, U16])  # no floats: the bits of a NaN would be visible
             self.own.append(Array(self.name("g"), t, r.choice([1, 2, 4]), "own", soa=self.chance(0.5)))
         for _ in range(r.choice([0, 1, 1])):
             op = r.choice(["add", "add", "min", "max", "and", "or", "xor", "inc"])
@@ -1101,7 +1101,7 @@ class Generator:
         self.budget = r.choice([3, 5, 7, 10, 16])
         for _ in range(r.randint(1, 3)):
             k.body += self.new_variable(c)
-        for a in shared:  # each element has a value before the first barrier
+        for a in shared:  # each element is initialized before the first barrier
             k.body.append(Stmt("store", [self.special("tid"), self.no_shared(a.type, c)], [], None, a))
             left = a.size - n
             if left:
@@ -1135,7 +1135,7 @@ class Generator:
             k.body += self.leave(c)
             self.budget = 5
             k.body += self.block(c, 3)
-        for guard, known in c.guards:  # what was assigned under a condition is seen
+        for guard, known in c.guards:  # makes conditionally assigned variables visible
             inner = c.inner(mask=None, uniform=False, vars=c.vars + known)
             k.body.append(Stmt("if", [guard], [self.uses(known, inner), []]))
         shown = [v for v in c.vars if not v.name.startswith("wm")]

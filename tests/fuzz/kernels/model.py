@@ -1,8 +1,8 @@
-"""Executes a program as the CUDA and PTX manuals say, all threads of the grid at once, with NumPy.
+"""Executes a program according to the CUDA and PTX manuals with NumPy, all threads of the grid at once.
 
-It shares nothing with the CPU device. It also is the judge of a program: `Invalid` says that the program has no one meaning (an
-undefined value is used, an index is out of bounds, threads race, a barrier or a warp operation is reached by part of its threads), so
-that neither the generator nor the reducer can hand out such a program.
+It shares no code with the CPU device. It also validates programs: it raises `Invalid` if a program has no defined result (use of an
+undefined value, out-of-bounds index, data race, barrier or warp operation that only some of its threads execute), so that neither the
+generator nor the reducer returns such a program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NUMPY = {
 }  # fmt: skip
 CAPACITY = 2048  # elements of each input array
 OUT_FILL = 0xA5A5A5A5A5A5A5A5
-MOST_STEPS = 60000  # of one program; more is a mistake of the generator, or takes too long
+MOST_STEPS = 60000  # limit per program; more is an error of the generator or takes too long
 
 
 class Invalid(Exception):
@@ -41,7 +41,7 @@ def _libm() -> Any:
 
 @functools.cache
 def inputs(number: int) -> dict[str, Values]:
-    """A set of input arrays: plain random values, small ones, or many special ones."""
+    """A set of input arrays: random values, small values, or many special values."""
     rng = np.random.default_rng(1000 + number)
     found: dict[str, Values] = {}
     for name, type in (("a32", "u32"), ("b32", "s32"), ("a64", "u64"), ("a8", "u8"), ("a16", "s16")):
@@ -72,7 +72,7 @@ def memory_sizes(kernel: Kernel) -> tuple[int, int, int]:
 
 
 def initial(size: int, what: str) -> Values:
-    """The bytes that out, own and acc begin with."""
+    """The initial bytes of out, own and acc."""
     if what == "out":
         return np.full(size // 8, OUT_FILL, np.uint64).view(np.uint8)
     if what == "acc":
@@ -86,7 +86,7 @@ def _trunc_div(a: Values, b: Values) -> Values:
 
 
 class Frame:
-    """Variables of a kernel or of one call, with which threads have given each a value."""
+    """Variables of a kernel or of one call, and the threads that have initialized each."""
 
     def __init__(self) -> None:
         self.values: dict[Var, Values] = {}
@@ -319,7 +319,7 @@ class Model:
         raise ValueError(f"no such expression: {op}")
 
     def to_integer(self, x: Values, source: Type, t: Type) -> Values:
-        """Saturates; of NaN it is 0, or the highest bit alone where one of the two types has 64 bits."""
+        """Saturates; NaN becomes 0, or only the highest bit if one of the types has 64 bits."""
         nan = np.isnan(x)
         y = np.trunc(np.where(nan, 0, x).astype(np.float64))
         low, high = y <= float(t.lo), y >= float(t.hi)
@@ -356,7 +356,7 @@ class Model:
         return np.where(m, i, 0)
 
     def flat(self, a: Array, i: Values) -> Values:
-        """Where element i of this thread is."""
+        """The position of element i of this thread."""
         gid = self.special["gid"].astype(np.int64)
         return gid + i * self.size if a.soa else gid * a.size + i
 
@@ -640,7 +640,7 @@ class Model:
         self.assign(s.var, result, f, m)
 
     def settle(self, a: Array, m: Values) -> None:
-        """What these threads wrote or read, each in its own warp's part, is ordered before what comes."""
+        """Orders earlier accesses of these threads, within each warp's part, before later ones."""
         for b in range(self.k.blocks):
             own = m[b * self.k.threads : (b + 1) * self.k.threads]
             for table, none in ((self.writer, -1), (self.reader, -1)):
@@ -687,7 +687,7 @@ class Model:
         return ufunc.reduce(each, axis=2, dtype=v.dtype)
 
     def result(self) -> bytes:
-        """Runs the program: out, own and acc, one behind the other."""
+        """Runs the program; returns out, own and acc concatenated."""
         with np.errstate(all="ignore"):
             frame = Frame()
             everyone = np.ones(self.size, bool)

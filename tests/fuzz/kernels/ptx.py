@@ -1,9 +1,8 @@
-"""Random PTX programs: what compilers seldom write (irreducible flow, predicated instructions, registers of odd widths).
+"""Generates random PTX programs with features that compilers rarely emit (irreducible control flow, predicates, odd register widths).
 
-They have no model: the scalar path is the reference, and a GPU where a recording runs on one. A program is a list of lines; a line holds
-all instructions that belong together (an index and the access with it), so that the reducer may drop any line that is not marked
-`keep` and the program still has one meaning: registers have values from the start, branches lead to labels that stay, loops end
-because they burn fuel.
+They have no model: the scalar path is the reference, or a GPU for recorded programs. A program is a list of lines; a line contains all
+instructions that belong together (an index and its access), so that the reducer may remove any line without `keep` and the program
+still has a defined result: registers are initialized, labels are kept, and loops end when their fuel is used up.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 
 HEADER = ".version 8.3\n.target sm_90\n.address_size 64\n"
-R, L, H, F, D, P = 6, 3, 3, 2, 1, 4  # registers of each kind that hold the program's values
+R, L, H, F, D, P = 6, 3, 3, 2, 1, 4  # registers of each kind for the program's values
 OUTS = R + L + H + F + D + P
 KEEP = "// keep"
 ACC = {"add": 0, "xor": 4, "or": 8, "max": 12, "min": 16, "and": 20, "inc": 24}
@@ -122,7 +121,7 @@ class Generator:
         return self.one(kind)
 
     def byte(self) -> str:
-        """A position or a length: ptxas takes constants up to 255."""
+        """A position or a length: ptxas accepts constants up to 255."""
         return str(self.r.randrange(256)) if self.r.random() < 0.3 else self.one("r")
 
     # -- instructions --
@@ -235,11 +234,11 @@ class Generator:
             bits = int(t[1:])
             return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if t[0] == "s" else (0, (1 << bits) - 1)
 
-        cuts = bounds(of)[0] < bounds(to)[0] or bounds(of)[1] > bounds(to)[1]  # else .sat is no form of cvt
+        cuts = bounds(of)[0] < bounds(to)[0] or bounds(of)[1] > bounds(to)[1]  # otherwise .sat is not allowed for cvt
         return f"cvt{r.choice(['', '', '.sat']) if cuts else ''}.{to}.{of} {d}, {a};"
 
     def strided(self) -> str:
-        """A multiple of a thread's number, which wraps within a few lanes."""
+        """A multiple of the thread index that wraps within a few lanes."""
         r = self.r
         step = r.choice([1, 3, 4, 9, 16, 17, 64, 0x08000000, 0x18000000, 0x40000001, 2654435761, r.getrandbits(32)])
         base = r.choice(["%tno", "%gno", "%lno"])
@@ -317,7 +316,7 @@ class Generator:
             return f"red.global.{op}.{'b32' if op in ('xor', 'or', 'and') else 'u32'} [%acc+{ACC[op]}], {a};"
         if not self.reads_shared:
             return self.alu("r")
-        # shared memory that is read only between barriers: what the prologue or the last exchange wrote
+        # shared memory that is only read between barriers: written by the prologue or the last exchange
         bits, kind = r.choice([(8, "r"), (8, "h"), (16, "r"), (32, "r"), (32, "r"), (64, "l")])
         size = bits // 8
         k = r.choice([0, 0, 4, 16, 64, 100, 4096])
@@ -369,7 +368,7 @@ class Generator:
         self.put(f"{end}:")
 
     def loop(self, depth: int) -> None:
-        """At the end a condition, inside perhaps one more way out; fuel ends it."""
+        """A loop with a condition at the end and possibly another exit; its fuel limits it."""
         r = self.r
         top, end = self.label(), self.label()
         fuel = f"%u{self.fuel()}"
@@ -465,7 +464,7 @@ class Generator:
         self.put("bar.sync 0;", True)
 
     def named_barrier(self) -> None:
-        """The first warps of the block exchange values at a barrier of their own."""
+        """The first warps of the block exchange values at a separate barrier."""
         warps = self.threads // 32
         if not warps:
             return self.exchange()
@@ -485,7 +484,7 @@ class Generator:
         return None
 
     def masked(self) -> None:
-        """Lanes that know each other on both sides of a branch."""
+        """Warp operations with exact masks on both sides of a branch."""
         p, other, end = self.one("p"), self.label(), self.label()
         m = f"%m{self.fuel()}"
         self.put(f"mov.pred %tp2, {p}; vote.sync.ballot.b32 {m}, %tp2, {self.mask}; @!%tp2 bra {other};", True)

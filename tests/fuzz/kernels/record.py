@@ -1,4 +1,4 @@
-"""Programs with their results in a file: made where NVRTC is, run again on any device."""
+"""Files of programs with their results: written on a machine with NVRTC, run on any device."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .worker import Batch
 
 FORMAT = 1
-OLDEST = ".version 8.3"  # nothing newer is used, and drivers refuse what is newer than they are
+OLDEST = ".version 8.3"  # no newer feature is used, and drivers reject newer versions
 
 
 def save(path: Path, batches: list[Batch]) -> None:
-    """One compressed file: a list of modules as JSON. Expected results are kept whole, in hexadecimal."""
+    """Writes a compressed JSON file with a list of modules. Expected results are complete, in hexadecimal."""
     modules = [
         {
             "language": b.language,

@@ -1,4 +1,4 @@
-"""Makes a program that shows a defect smaller while it still shows it."""
+"""Reduces a program while it still shows a defect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _bodies(k: Kernel) -> list[list[Stmt]]:
 
 
 def _slots(k: Kernel) -> list[tuple[list[Expr], int]]:
-    """Every place where an expression stands, outer ones first."""
+    """Every position of an expression, outer ones first."""
     found: list[tuple[list[Expr], int]] = []
 
     def visit(holder: list[Expr], i: int) -> None:
@@ -57,7 +57,7 @@ def _removals(k: Kernel) -> Iterator[Kernel]:
 
 
 def _unwrapped(k: Kernel) -> Iterator[Kernel]:
-    """Branches and loops give way to what is in them."""
+    """Replaces branches and loops with their bodies."""
     for b, stmts in enumerate(_bodies(k)):
         for i, s in enumerate(stmts):
             for side in range(len(s.bodies)):
@@ -142,7 +142,7 @@ def _shapes(k: Kernel) -> Iterator[Kernel]:
 
 
 def reduce_kernel(k: Kernel, fails: Callable[[Any], bool], seconds: float) -> Kernel:
-    """`fails` says whether a program shows the same defect. Tries every edit until none helps or time is up."""
+    """Tries every edit until none reduces the program further or the time is up. `fails`: whether a program shows the defect."""
     end = time.monotonic() + seconds
     again = True
     while again and time.monotonic() < end:
@@ -163,7 +163,7 @@ def reduce_kernel(k: Kernel, fails: Callable[[Any], bool], seconds: float) -> Ke
 def reduce_lines(
     lines: list[str], keep: Callable[[str], bool], fails: Callable[[list[str]], bool], seconds: float
 ) -> list[str]:
-    """The same for a list of lines; those that `keep` names stay."""
+    """The same for a list of lines; lines in `keep` are not removed."""
     end = time.monotonic() + seconds
     size = max(1, len(lines) // 2)
     while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""Writes programs with their results to a folder, and runs such a folder on the device that CUCORE_DEVICE selects."""
+"""Writes programs with their results to a folder, and runs such a folder on the device of CUCORE_DEVICE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FILE = "programs.xz"
 
 
 def record(count: int, folder: Path, languages: list[str], seed: int, per_module: int) -> int:
-    """Results are the model's; of PTX programs, which have none, those of the scalar path."""
+    """Results are the model's, or those of the scalar path for PTX programs, which have no model."""
     from .runner import Worker
     from .worker import Batch, Unusable
 
@@ -45,7 +45,7 @@ def record(count: int, folder: Path, languages: list[str], seed: int, per_module
 
 
 def replay(folder: Path) -> int:
-    """Each module is loaded once; a fault ends its context, and the next program gets a new one."""
+    """Loads each module once; after a fault the next program gets a new context."""
     from .device import Device, DeviceError, Launch
 
     device = Device()

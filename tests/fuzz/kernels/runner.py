@@ -1,4 +1,4 @@
-"""Runs programs in every mode, in processes that may crash, and writes down what differs."""
+"""Runs programs in every mode, in processes that may crash, and records differences."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .reduce import reduce_kernel, reduce_lines
 from .worker import ALWAYS, CHECK, MODES, Batch, Unusable, receive, send
 
 PLAIN = [mode for mode in MODES if mode != "check"]
-STEP_SECONDS = 60  # the longest that one program may take in one mode; kernels themselves are stopped after 20
+STEP_SECONDS = 60  # time limit of one program in one mode; kernels have a limit of 20
 
 
 class Crash(Exception):
-    """The process ended, or said nothing for too long."""
+    """The process ended, or did not respond in time."""
 
     def __init__(self, text: str, mode: str, number: int) -> None:
         super().__init__(text)
@@ -32,7 +32,7 @@ class Crash(Exception):
 
 
 class Worker:
-    """One process, started when it is needed and again after a crash."""
+    """One process, started on demand and restarted after a crash."""
 
     def __init__(self, check: bool) -> None:
         self.environment = (
@@ -45,10 +45,10 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def ask(self, what: str, argument: object, modes: object) -> tuple[Batch, list[tuple[str, int, str, bytes]]]:
-        """The programs as they were made, and what went wrong with them."""
+        """The generated programs and their errors."""
         if self.process is None:
             command = [sys.executable, "-c", "from kernels.worker import main; main()"]
-            # Without buffers: what select() says must be all there is.
+            # Unbuffered, so that select() sees all data.
             self.process = subprocess.Popen(
                 command,
                 bufsize=0,
@@ -106,13 +106,13 @@ class Find:
     seed: int
     language: str
     number: int
-    modes: dict[str, str]  # what each mode did wrong
+    modes: dict[str, str]  # errors by mode
     folder: Path | None = None
 
 
 @dataclass
 class Session:
-    """What all slots share."""
+    """State shared by all slots."""
 
     languages: list[str]
     seed: int
@@ -148,7 +148,7 @@ class Session:
 
 
 class Slot:
-    """Two workers, one with check mode, that handle one batch of programs at a time."""
+    """Two workers, one in check mode, that process one batch of programs at a time."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -161,7 +161,7 @@ class Slot:
     def all_modes(
         self, what: str, argument: Any, modes: list[str]
     ) -> tuple[Batch, dict[int, dict[str, tuple[str, bytes]]]]:
-        """By number of the program and mode: what went wrong."""
+        """Errors by program number and mode."""
         wrong: dict[int, dict[str, tuple[str, bytes]]] = {}
         batch: Batch | None = None
         for worker, part in (

@@ -1,6 +1,6 @@
-"""The form in which a random program is generated, evaluated by the model, reduced and printed as CUDA C++.
+"""The syntax tree of a random program: generated, evaluated by the model, reduced and printed as CUDA C++.
 
-Expressions and statements are of two generic classes, so that the reducer can walk any program without knowing its operations.
+Expressions and statements have two generic classes, so that the reducer can traverse any program without knowing its operations.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TYPES = {
 
 
 def type_named(name: str) -> Type:
-    """So that a pickled type is the one of this table again."""
+    """Makes an unpickled type the object of this table."""
     return TYPES[name]
 
 
@@ -68,7 +68,7 @@ COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 @dataclass(eq=False)
 class Var:
-    """A variable of a kernel or function. `lo` and `hi` bound it as long as it is never assigned again."""
+    """A variable of a kernel or function. `lo` and `hi` bound its value if it is never reassigned."""
 
     name: str
     type: Type
@@ -136,7 +136,7 @@ class Kernel:
     aos: bool = False  # results of a thread lie one behind the other
     restrict: bool = False
     inputs: int = 0  # which set of inputs
-    exits: bool = False  # threads may end before a barrier that others reach
+    exits: bool = False  # threads may exit before a barrier that others reach
 
     @property
     def threads(self) -> int:
@@ -192,7 +192,7 @@ def _corners(op: str, a: Expr, b: Expr) -> tuple[int, int] | None:
 
 
 def binary(op: str, a: Expr, b: Expr) -> Expr:
-    """An operation on two of one type (shifts: the second is any unsigned type). `data` says that no signed overflow is possible."""
+    """An operation on two operands of one type (shifts: the second is any unsigned type). `data`: no signed overflow is possible."""
     if a.type.floating:
         return Expr(op, a.type, [a, b])
     bounds = _corners(op, a, b)
@@ -262,7 +262,7 @@ def parts(e: Expr) -> Iterator[Expr]:
 
 
 def size_of(kernel: Kernel) -> int:
-    """Number of nodes, which reduction makes smaller."""
+    """Number of nodes, which reduction minimizes."""
     total = len(kernel.arrays) + sum(len(f.params) for f in kernel.functions) + kernel.threads * kernel.blocks // 16
     for stmts in (kernel.body, *(f.body for f in kernel.functions)):
         for s in walk(stmts):

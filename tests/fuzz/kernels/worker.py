@@ -1,6 +1,6 @@
-"""A process that makes programs and runs them in modes of the CPU device; it may crash, and its parent goes on.
+"""A process that generates programs and runs them in modes of the CPU device. It may crash; its parent restarts it.
 
-Messages are pickled, each behind its length: requests come on standard input, answers go to what was standard output.
+Messages are pickled and prefixed with their length: requests on standard input, responses on the original standard output.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Batch:
     source: str = ""
     ptx: bytes = b""
     launches: list[Any] = field(default_factory=list)
-    expected: list[bytes | None] = field(default_factory=list)  # None: what the first mode gives
+    expected: list[bytes | None] = field(default_factory=list)  # None: the result of the first mode
 
 
 class Unusable(Exception):
-    """The program has no defined result, or no compiler takes it."""
+    """The program has no defined result, or does not compile."""
 
 
 def make(batch: Batch) -> None:
-    """Source, PTX, launches and what is expected."""
+    """Source, PTX, launches and expected results."""
     from .device import Launch
 
     if batch.language == "ptx":
@@ -71,7 +71,7 @@ def make(batch: Batch) -> None:
 
 
 def from_seed(language: str, seed: int, count: int) -> Batch:
-    """`count` programs; their seeds follow from that of the batch."""
+    """`count` programs; their seeds are derived from that of the batch."""
     make_one = kernel_of if language == "cuda" else ptx_programs.kernel_of
     programs = [make_one(seed * 64 + j, f"k{j}") for j in range(count)]
     return Batch(language, programs, options_of(seed) if language == "cuda" else ())
@@ -107,7 +107,7 @@ def receive(pipe: BinaryIO) -> Any:
 def run(
     batch: Batch, pairs: list[tuple[str, int]], answers: BinaryIO, device: Any
 ) -> list[tuple[str, int, str, bytes]]:
-    """What went wrong: mode, number of the program, text, what it wrote."""
+    """Errors: mode, program number, message, output."""
     from .device import DeviceError
 
     wrong: list[tuple[str, int, str, bytes]] = []

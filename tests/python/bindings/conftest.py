@@ -1,4 +1,4 @@
-"""A current context, a compiler and a checker for the tests of cuda.bindings. The device is what CUCORE_DEVICE says."""
+"""Fixtures for the tests of cuda.bindings: a current context on the device of CUCORE_DEVICE, a compiler, a result checker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cuda.bindings import driver, nvrtc
 
 
 def checked(result: tuple[Any, ...]) -> Any:
-    """The values of a result tuple; an error fails the test."""
+    """Returns the values of a result tuple; an error code fails the test."""
     code, *values = result
     assert code == 0, f"{code!r}"
     if not values:
@@ -28,7 +28,7 @@ def check() -> Callable[[tuple[Any, ...]], Any]:
 
 @pytest.fixture
 def since(device: Any) -> Callable[[int], None]:
-    """since(version): skips the rest of a test about functions that came with that CUDA version."""
+    """since(version): skips the rest of a test if the driver is older than the CUDA version."""
     version = checked(driver.cuDriverGetVersion())
 
     def need(wanted: int) -> None:
@@ -42,7 +42,7 @@ def since(device: Any) -> Callable[[int], None]:
 
 @pytest.fixture
 def ints(context: Any) -> Callable[[Any, int], list[int]]:
-    """ints(pointer, n): what is there on the device."""
+    """ints(pointer, n): reads n integers from device memory."""
 
     def read(pointer: Any, n: int) -> list[int]:
         back = (ctypes.c_int * n)()
@@ -85,7 +85,7 @@ def stream(context: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def compile_ptx() -> Callable[..., bytes]:
-    """compile_ptx(source, architecture): PTX, for what every device of today runs if nothing is said."""
+    """compile_ptx(source, architecture): PTX; the default architecture runs on every current device."""
 
     def build(source: str | bytes, architecture: str = "compute_75") -> bytes:
         text = source.encode() if isinstance(source, str) else source
@@ -100,7 +100,7 @@ def compile_ptx() -> Callable[..., bytes]:
 
 @pytest.fixture
 def compile_kernel(context: Any, device: Any, compile_ptx: Any) -> Callable[[str, str], Any]:
-    """compile_kernel(source, name): the CUfunction."""
+    """compile_kernel(source, name): a CUfunction."""
     attribute = driver.CUdevice_attribute
 
     def build(source: str, name: str) -> Any:
@@ -114,7 +114,7 @@ def compile_kernel(context: Any, device: Any, compile_ptx: Any) -> Callable[[str
 
 @pytest.fixture
 def timeline_file() -> tuple[int, mmap.mmap]:
-    """What a timeline semaphore of the CPU device is made of: a file, whose first eight bytes are the counter, and its bytes."""
+    """A timeline semaphore of the CPU device: a file whose first eight bytes are the counter, and its mapping."""
     fd = os.memfd_create("timeline")
     os.ftruncate(fd, 4096)
     return fd, mmap.mmap(fd, 4096)
@@ -122,7 +122,7 @@ def timeline_file() -> tuple[int, mmap.mmap]:
 
 @pytest.fixture
 def fence() -> Callable[[Any, int], Any]:
-    """fence(cls, value): parameters of the driver or of the runtime that name a value of a timeline."""
+    """fence(cls, value): parameters of the driver or the runtime with a timeline value."""
 
     def params(cls: Any, value: int) -> Any:
         made = cls()

@@ -1,4 +1,4 @@
-"""Where the stand-ins for libraries that need hardware are, once built."""
+"""Locates the built test doubles of libraries that need hardware."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def folder() -> Path:
-    """The folder of libcufile.so.0 and libnvidia-ml.so.1 of tests/doubles; skips the test where they are not built."""
+    """The folder with libcufile.so.0 and libnvidia-ml.so.1 of tests/doubles; skips the test if they are not built."""
     builds = [Path(os.environ["CUCORE_BUILD"])] if "CUCORE_BUILD" in os.environ else sorted(ROOT.glob("build/*"))
     for build in builds:
         if (build / "tests/doubles/libcufile.so.0").exists():
@@ -20,5 +20,5 @@ def folder() -> Path:
 
 
 def path() -> str:
-    """LD_LIBRARY_PATH with that folder first; what was there stays, the CPU device may need it."""
+    """LD_LIBRARY_PATH with that folder prepended; the CPU device may need the existing entries."""
     return os.pathsep.join(filter(None, (str(folder()), os.environ.get("LD_LIBRARY_PATH"))))

@@ -1,8 +1,8 @@
-"""Calls every function of cuda.bindings.nvml, in a process whose NVML notes what it is given; see test_nvml_calls.py.
+"""Calls every function of cuda.bindings.nvml in a process whose NVML records its arguments; see test_nvml_calls.py.
 
     python nvml_calls.py LIBRARY
 
-Prints a line for each function: its name, and "ok", "own" (the library does more than note it) or what was wrong.
+Prints a line for each function: its name, and "ok", "own" (the double implements it) or the error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cuda.bindings import _bindings, nvml
 
 # Role and Kind of src/python/bindings/rows.hpp
 IN, IN_ARRAY, IN_VOID, TEXT = 0, 2, 3, 6
-POINTERS = {IN_VOID, TEXT, 15, 16, 17, 29}  # out, out_chars, out_array, compose; out_counted asks with null first
+POINTERS = {IN_VOID, TEXT, 15, 16, 17, 29}  # out, out_chars, out_array, compose; out_counted first calls with null
 BYTES = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 8, 8: 8}
 
 

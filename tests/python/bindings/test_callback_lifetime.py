@@ -1,4 +1,4 @@
-"""Python callables that the library may call live as long as it may, and no longer."""
+"""Python callables are kept alive as long as the library may call them, and freed afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cuda.bindings import driver, runtime
 
 
 class Watched:
-    """A callable that counts, and that can be seen to go."""
+    """A callable that records its calls, and a weak reference to it."""
 
     def __init__(self, seen: list[Any] | None = None) -> None:
         self.seen = seen
@@ -38,7 +38,7 @@ def host_params(callback: Any, data: Any = None) -> Any:
     return params
 
 
-def test_a_struct_holds_its_callable_and_lets_go_of_it() -> None:
+def test_struct_keeps_its_callable_until_it_is_replaced_or_destroyed() -> None:
     callback = Watched()
     reference = weakref.ref(callback)
     params = host_params(callback)
@@ -54,7 +54,7 @@ def test_a_struct_holds_its_callable_and_lets_go_of_it() -> None:
     assert gone(reference)
 
 
-def test_a_graph_holds_the_callables_of_its_nodes_until_it_and_its_executables_go(stream: Any, check: Any) -> None:
+def test_graph_and_executables_keep_the_callables_of_their_nodes(stream: Any, check: Any) -> None:
     seen: list[Any] = []
     callback = Watched(seen)
     reference = weakref.ref(callback)
@@ -73,7 +73,7 @@ def test_a_graph_holds_the_callables_of_its_nodes_until_it_and_its_executables_g
     assert gone(reference)
 
 
-def test_a_nested_struct_hands_its_callable_to_the_graph(stream: Any, check: Any) -> None:
+def test_callable_of_a_nested_struct_is_kept_by_the_graph(stream: Any, check: Any) -> None:
     callback = Watched()
     reference = weakref.ref(callback)
     graph = check(driver.cuGraphCreate(0))
@@ -88,7 +88,7 @@ def test_a_nested_struct_hands_its_callable_to_the_graph(stream: Any, check: Any
     assert gone(reference)
 
 
-def test_a_captured_host_function_stays_and_goes_with_the_graph(stream: Any, check: Any) -> None:
+def test_captured_host_function_is_destroyed_with_its_graph(stream: Any, check: Any) -> None:
     seen: list[Any] = []
     callback = Watched(seen)
     reference = weakref.ref(callback)
@@ -106,7 +106,7 @@ def test_a_captured_host_function_stays_and_goes_with_the_graph(stream: Any, che
     assert gone(reference)
 
 
-def test_what_a_node_of_an_executable_graph_was_given_goes_with_it(stream: Any, check: Any) -> None:
+def test_callable_set_in_an_executable_graph_is_destroyed_with_it(stream: Any, check: Any) -> None:
     seen: list[Any] = []
     first, second = Watched(seen), Watched(seen)
     references = [weakref.ref(first), weakref.ref(second)]
@@ -120,13 +120,13 @@ def test_what_a_node_of_an_executable_graph_was_given_goes_with_it(stream: Any, 
     assert references[1]() is not None
     for _ in range(3):
         check(driver.cuGraphLaunch(executable, stream))
-    check(driver.cuGraphExecDestroy(executable))  # while the launches may still run
+    check(driver.cuGraphExecDestroy(executable))  # the launches may still run
     check(driver.cuStreamSynchronize(stream))
     assert seen == [2, 2, 2]
     assert all(gone(reference) for reference in references)
 
 
-def test_the_runtime_frees_them_with_its_executable_graphs(stream: Any, check: Any) -> None:
+def test_runtime_frees_callables_with_its_executable_graphs(stream: Any, check: Any) -> None:
     callback = Watched()
     reference = weakref.ref(callback)
     graph = check(runtime.cudaGraphCreate(0))
@@ -151,7 +151,9 @@ def test_the_runtime_frees_them_with_its_executable_graphs(stream: Any, check: A
         (runtime.cudaLogsRegisterCallback, runtime.cudaLogsUnregisterCallback),
     ],
 )
-def test_a_log_callback_goes_when_it_is_unregistered(context: Any, check: Any, register: Any, unregister: Any) -> None:
+def test_log_callback_is_freed_when_it_is_unregistered(
+    context: Any, check: Any, register: Any, unregister: Any
+) -> None:
     callback = Watched()
     reference = weakref.ref(callback)
     handle = check(register(callback, "data"))
@@ -162,7 +164,7 @@ def test_a_log_callback_goes_when_it_is_unregistered(context: Any, check: Any, r
     assert gone(reference)
 
 
-def test_a_host_function_on_a_stream_goes_once_it_has_run(stream: Any, check: Any) -> None:
+def test_host_function_of_a_stream_is_freed_after_it_has_run(stream: Any, check: Any) -> None:
     callback = Watched()
     reference = weakref.ref(callback)
     check(driver.cuLaunchHostFunc(stream, callback, None))
@@ -171,7 +173,7 @@ def test_a_host_function_on_a_stream_goes_once_it_has_run(stream: Any, check: An
     assert gone(reference)
 
 
-def test_the_destructor_of_a_user_object_goes_once_it_has_run(context: Any, check: Any) -> None:
+def test_user_object_destructor_is_freed_after_it_has_run(context: Any, check: Any) -> None:
     seen: list[Any] = []
     callback = Watched(seen)
     reference = weakref.ref(callback)
@@ -183,7 +185,7 @@ def test_the_destructor_of_a_user_object_goes_once_it_has_run(context: Any, chec
     assert seen == ["data"]
 
 
-def test_the_runtime_keeps_them_the_same_way(stream: Any, check: Any) -> None:
+def test_runtime_host_function_is_freed_after_it_has_run(stream: Any, check: Any) -> None:
     seen: list[Any] = []
     callback = Watched(seen)
     reference = weakref.ref(callback)
@@ -207,6 +209,6 @@ def test_the_runtime_keeps_them_the_same_way(stream: Any, check: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["text", 1.5, object()])
-def test_what_cannot_be_called_is_refused(wrong: Any) -> None:
+def test_callback_that_is_not_callable_raises(wrong: Any) -> None:
     with pytest.raises(TypeError, match="fn must be a callable"):
         driver.CUDA_HOST_NODE_PARAMS().fn = wrong

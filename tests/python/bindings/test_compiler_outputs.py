@@ -1,4 +1,4 @@
-"""The less travelled functions of NVRTC, nvJitLink, NVVM and nvFatbin. An older library may lack some of them."""
+"""Rarely used functions of NVRTC, nvJitLink, NVVM and nvFatbin, which older libraries may lack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def program(check: Any) -> Any:
 
 
 def known(function: Any, *arguments: Any) -> Any:
-    """What a function that came with a later version answers; skips the test where the library lacks it."""
+    """Calls a function of a newer version; skips the test if the library lacks it."""
     try:
         return function(*arguments)
     except RuntimeError as error:
@@ -30,7 +30,7 @@ def known(function: Any, *arguments: Any) -> Any:
         pytest.skip(str(error))
 
 
-def test_code_for_optix(program: Any, check: Any) -> None:
+def test_nvrtc_returns_optix_ir(program: Any, check: Any) -> None:
     check(nvrtc.nvrtcCompileProgram(program, 2, ["--gpu-architecture=compute_75", "--optix-ir"]))
     size = check(nvrtc.nvrtcGetOptiXIRSize(program))
     assert size > 100 and len(check(nvrtc.nvrtcGetOptiXIR(program, size))) == size
@@ -38,7 +38,7 @@ def test_code_for_optix(program: Any, check: Any) -> None:
         nvrtc.nvrtcGetOptiXIR(program, bytearray(4))
 
 
-def test_tile_code_is_only_there_when_asked_for(program: Any, check: Any) -> None:
+def test_nvrtc_returns_tile_code_only_if_requested(program: Any, check: Any) -> None:
     check(nvrtc.nvrtcCompileProgram(program, 1, ["--gpu-architecture=compute_90"]))
     code, size = known(nvrtc.nvrtcGetTileIRSize, program)
     assert code != 0 or size == 0
@@ -47,7 +47,7 @@ def test_tile_code_is_only_there_when_asked_for(program: Any, check: Any) -> Non
     assert room == bytes(16)
 
 
-def test_headers_compiled_in_advance(program: Any, check: Any) -> None:
+def test_nvrtc_reports_the_state_of_precompiled_headers(program: Any, check: Any) -> None:
     before = known(nvrtc.nvrtcGetPCHHeapSize)[1]
     check(nvrtc.nvrtcSetPCHHeapSize(before))
     assert check(nvrtc.nvrtcGetPCHHeapSize()) == before
@@ -57,7 +57,7 @@ def test_headers_compiled_in_advance(program: Any, check: Any) -> None:
     assert code == RESULT.NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED or needed >= 0
 
 
-def test_a_callable_may_end_a_compilation(check: Any) -> None:
+def test_nvrtc_flow_callback_cancels_a_compilation(check: Any) -> None:
     program = check(nvrtc.nvrtcCreateProgram(KERNEL, b"source.cu", 0, [], []))
     seen: list[Any] = []
 
@@ -76,7 +76,7 @@ def test_a_callable_may_end_a_compilation(check: Any) -> None:
     assert gone() is None
 
 
-def test_headers_the_library_brings_are_installed_and_removed(tmp_path: Path) -> None:
+def test_nvrtc_installs_and_removes_bundled_headers(tmp_path: Path) -> None:
     code, info, _ = known(nvrtc.nvrtcGetBundledHeadersInfo)
     if code != 0:
         assert info is None
@@ -95,7 +95,7 @@ def linked_code(check: Any) -> bytes:
     return code
 
 
-def test_linked_intermediate_code(check: Any) -> None:
+def test_nvjitlink_returns_linked_ltoir_and_logs(check: Any) -> None:
     code = linked_code(check)
     handle = nvjitlink.create(2, ["-arch=sm_90", "-lto"])
     nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), "one")
@@ -109,7 +109,7 @@ def test_linked_intermediate_code(check: Any) -> None:
     try:
         size = known(nvjitlink.get_linked_ltoir_size, handle)
         assert len(nvjitlink.get_linked_ltoir(handle, size)) == size
-    except nvjitlink.nvJitLinkError as error:  # kept only when asked for
+    except nvjitlink.nvJitLinkError as error:  # kept only if requested
         assert isinstance(error.status, nvjitlink.Result)
         with pytest.raises(nvjitlink.nvJitLinkError):
             nvjitlink.get_linked_ltoir(handle, bytearray(1 << 20))
@@ -117,7 +117,7 @@ def test_linked_intermediate_code(check: Any) -> None:
         nvjitlink.destroy(handle)
 
 
-def test_modules_added_when_needed() -> None:
+def test_nvvm_adds_modules_lazily() -> None:
     program = nvvm.create_program()
     nvvm.lazy_add_module_to_program(program, "not a module", 12, "lazy")
     with pytest.raises(nvvm.nvvmError):
@@ -130,7 +130,7 @@ def test_modules_added_when_needed() -> None:
         nvvm.llvm_version("compute_none")
 
 
-def test_other_entries_of_a_fat_binary() -> None:
+def test_nvfatbin_adds_entries_of_every_kind() -> None:
     handle = nvfatbin.create(["-64"], 1)
     for add, arguments in (
         (nvfatbin.add_index, (b"index", 5, "one")),
@@ -139,7 +139,7 @@ def test_other_entries_of_a_fat_binary() -> None:
     ):
         try:
             known(add, handle, *arguments)
-        except nvfatbin.nvFatbinError as error:  # the library looks into what it is given
+        except nvfatbin.nvFatbinError as error:  # the library validates its input
             assert isinstance(error.status, nvfatbin.Result)
         with pytest.raises(ValueError, match="code has 2 bytes, but the call uses 50"):
             add(handle, b"xy", 50, *arguments[2:])

@@ -1,4 +1,4 @@
-"""NVRTC, nvJitLink, NVVM and nvFatbin: what each family of functions gives. Nothing here needs a device."""
+"""The main functions of NVRTC, nvJitLink, NVVM and nvFatbin. No test needs a device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def compiled(check: Any, source: bytes, *options: str, names: tuple[bytes, ...] 
     return program
 
 
-def test_nvrtc_lowers_names_and_gives_every_kind_of_code(check: Any) -> None:
+def test_nvrtc_returns_lowered_names_and_every_kind_of_code(check: Any) -> None:
     names = (b"scale<float>", b"&table")
     program = compiled(check, SOURCE, "--gpu-architecture=sm_90", names=names)
     assert check(nvrtc.nvrtcGetLoweredName(program, names[0])) == b"_Z5scaleIfEvPT_S0_"
@@ -35,7 +35,7 @@ def test_nvrtc_lowers_names_and_gives_every_kind_of_code(check: Any) -> None:
     assert check(nvrtc.nvrtcVersion())[0] >= 12
 
 
-def test_nvrtc_logs_say_what_is_wrong(check: Any) -> None:
+def test_nvrtc_log_contains_the_compilation_error(check: Any) -> None:
     program = check(nvrtc.nvrtcCreateProgram(b"nonsense", b"bad.cu", 0, [], []))
     assert nvrtc.nvrtcCompileProgram(program, 0, [])[0] == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION
     log = check(nvrtc.nvrtcGetProgramLog(program, check(nvrtc.nvrtcGetProgramLogSize(program))))
@@ -44,7 +44,7 @@ def test_nvrtc_logs_say_what_is_wrong(check: Any) -> None:
     assert b"NVRTC_ERROR_COMPILATION" in nvrtc.nvrtcGetErrorString(nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION)[1]
 
 
-def test_nvjitlink_gives_ptx_cubin_and_logs(check: Any, tmp_path: Any) -> None:
+def test_nvjitlink_returns_ptx_cubin_and_logs(check: Any, tmp_path: Any) -> None:
     program = compiled(check, KERNEL, "--gpu-architecture=compute_90", "-dlto")
     lto = bytes(check(nvrtc.nvrtcGetLTOIR(program, check(nvrtc.nvrtcGetLTOIRSize(program)))))
     check(nvrtc.nvrtcDestroyProgram(program))
@@ -79,7 +79,7 @@ define void @nothing() { ret void }
 """
 
 
-def test_nvvm_compiles_and_explains() -> None:
+def test_nvvm_compiles_and_returns_a_log() -> None:
     assert len(nvvm.ir_version()) == 4 and len(nvvm.version()) == 2
     program = nvvm.create_program()
     nvvm.add_module_to_program(program, IR, len(IR), "one")
@@ -93,7 +93,7 @@ def test_nvvm_compiles_and_explains() -> None:
     assert "NVVM_ERROR" in nvvm.get_error_string(nvvm.Result.ERROR_COMPILATION)
 
 
-def test_nvfatbin_holds_ptx_cubin_and_lto(check: Any) -> None:
+def test_nvfatbin_contains_ptx_cubin_and_lto(check: Any) -> None:
     program = compiled(check, KERNEL, "--gpu-architecture=sm_90")
     cubin = bytes(check(nvrtc.nvrtcGetCUBIN(program, check(nvrtc.nvrtcGetCUBINSize(program)))))
     ptx = bytes(check(nvrtc.nvrtcGetPTX(program, check(nvrtc.nvrtcGetPTXSize(program)))))

@@ -1,7 +1,7 @@
-"""cuda.bindings.cufile against a library that works everywhere: cuFile's ABI over POSIX (tests/doubles/cufile.cpp).
+"""cuda.bindings.cufile with a test double: cuFile's ABI over POSIX files (tests/doubles/cufile.cpp).
 
-The double is loaded first, so the search finds it in the process. Memory is the host's: what is tested is how arguments,
-results and errors pass.
+The double is loaded first, so that the search finds it in the process. Buffers are host memory: the tests check that
+arguments, results and errors are passed correctly.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_cufile(name: str) -> None:
+def test_cufile_passes_arguments_results_and_errors(name: str) -> None:
     library = doubles.folder() / "libcufile.so.0"
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE + textwrap.dedent(PROGRAMS[name]), str(library)],
@@ -197,7 +197,7 @@ def test_cufile(name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_function_is_called_here() -> None:
+def test_every_cufile_function_is_called() -> None:
     from cuda.bindings import cufile
 
     functions = [name for name in cufile.__all__ if name[0].islower() and callable(getattr(cufile, name))]

@@ -21,7 +21,7 @@ def described(width: int, height: int = 0, depth: int = 0, flags: int = 0, form:
 
 @pytest.fixture
 def array(context: Any, check: Any) -> Any:
-    """An array of 64 x 64 floats that surfaces may write."""
+    """An array of 64 x 64 floats with surface load/store."""
     made = check(d.cuArray3DCreate(described(64, 64, flags=d.CUDA_ARRAY3D_SURFACE_LDST, form=FLOAT)))
     yield made
     check(d.cuArrayDestroy(made))
@@ -40,7 +40,7 @@ def test_levels_of_a_mipmap_are_arrays_of_half_the_size(mipmap: Any, check: Any)
     assert d.cuMipmappedArrayGetLevel(mipmap, 4)[0] == d.CUresult.CUDA_ERROR_INVALID_VALUE
 
 
-def test_memory_that_an_array_needs(device: Any, context: Any, check: Any) -> None:
+def test_memory_requirements_of_an_array_cover_its_elements(device: Any, context: Any, check: Any) -> None:
     can = d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED
     flags = d.CUDA_ARRAY3D_DEFERRED_MAPPING if check(d.cuDeviceGetAttribute(can, device)) else 0
     array = check(d.cuArray3DCreate(described(64, 64, flags=flags, form=FLOAT)))
@@ -52,7 +52,7 @@ def test_memory_that_an_array_needs(device: Any, context: Any, check: Any) -> No
     check(d.cuMipmappedArrayDestroy(mipmap))
 
 
-def test_planes_of_a_picture(context: Any, check: Any) -> None:
+def test_planes_of_a_planar_array_have_their_own_formats(context: Any, check: Any) -> None:
     code, array = d.cuArray3DCreate(
         described(64, 64, flags=d.CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, form=d.CUarray_format.CU_AD_FORMAT_NV12, channels=3)
     )
@@ -114,7 +114,7 @@ def test_tiles_of_a_sparse_array_are_mapped_and_unmapped(device: Any, stream: An
     check(d.cuMemRelease(pool))
 
 
-def test_objects_give_back_their_descriptions(array: Any, mipmap: Any, check: Any) -> None:
+def test_texture_and_surface_objects_return_their_descriptors(array: Any, mipmap: Any, check: Any) -> None:
     resource = d.CUDA_RESOURCE_DESC()
     resource.resType = d.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
     resource.res.array.hArray = array
@@ -145,9 +145,7 @@ def test_objects_give_back_their_descriptions(array: Any, mipmap: Any, check: An
     check(d.cuSurfObjectDestroy(surface))
 
 
-def test_texture_references_keep_what_they_are_told(
-    context: Any, memory: Any, array: Any, mipmap: Any, check: Any
-) -> None:
+def test_texture_reference_returns_its_settings(context: Any, memory: Any, array: Any, mipmap: Any, check: Any) -> None:
     code, reference = d.cuTexRefCreate()
     if code == d.CUresult.CUDA_ERROR_NOT_SUPPORTED:
         pytest.skip("no texture references")
@@ -193,7 +191,7 @@ PTX = b"""
 \0"""
 
 
-def test_references_of_a_module(context: Any, array: Any, check: Any) -> None:
+def test_texture_and_surface_references_of_a_module_bind_arrays(context: Any, array: Any, check: Any) -> None:
     code, module = d.cuModuleLoadData(PTX)
     if code != 0:
         pytest.skip(f"no code with references any more: {code!r}")
@@ -234,7 +232,7 @@ def tensors(device: Any, context: Any, check: Any) -> None:
         pytest.skip("no tensor maps")
 
 
-def test_a_tiled_map_is_encoded_and_moved(memory: Any, tensors: Any, check: Any) -> None:
+def test_tiled_tensor_map_is_encoded_and_its_address_replaced(memory: Any, tensors: Any, check: Any) -> None:
     def encoded(address: Any) -> Any:
         return check(
             d.cuTensorMapEncodeTiled(
@@ -262,7 +260,7 @@ def test_a_tiled_map_is_encoded_and_moved(memory: Any, tensors: Any, check: Any)
         d.cuTensorMapEncodeTiled(F32, 2, memory, numbers(32, 16), [], *small, DENSE, *PLAIN)
 
 
-def test_maps_of_images_in_columns(memory: Any, tensors: Any, since: Any, check: Any) -> None:
+def test_im2col_tensor_map_is_encoded(memory: Any, tensors: Any, since: Any, check: Any) -> None:
     ones = numbers(1, 1, 1, width=d.cuuint32_t)
     image = (F32, 3, memory, numbers(8, 16, 2), numbers(32, 512))
     made = check(d.cuTensorMapEncodeIm2col(*image, [0], [0], 8, 4, ones, DENSE, *PLAIN))

@@ -12,7 +12,7 @@ RELAXED = d.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 OPERATION = d.CUstreamBatchMemOpType
 
 
-def test_a_batch_of_memory_operations(memory: Any, stream: Any, ints: Any, check: Any) -> None:
+def test_batch_of_memory_operations_writes_memory(memory: Any, stream: Any, ints: Any, check: Any) -> None:
     write, wait = d.CUstreamBatchMemOpParams(), d.CUstreamBatchMemOpParams()
     write.operation = OPERATION.CU_STREAM_MEM_OP_WRITE_VALUE_32
     write.writeValue.address, write.writeValue.value = memory, 5
@@ -26,7 +26,7 @@ def test_a_batch_of_memory_operations(memory: Any, stream: Any, ints: Any, check
         d.cuStreamBatchMemOp(stream, 3, [write, wait], 0)
 
 
-def test_a_stream_waits_for_a_wide_value(memory: Any, stream: Any, device: Any, check: Any, ints: Any) -> None:
+def test_stream_waits_for_a_64_bit_value(memory: Any, stream: Any, device: Any, check: Any, ints: Any) -> None:
     can = d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS
     if not check(d.cuDeviceGetAttribute(can, device)):
         pytest.skip("no wide values")
@@ -40,7 +40,7 @@ def test_a_stream_waits_for_a_wide_value(memory: Any, stream: Any, device: Any, 
     assert ints(memory, 3) == [0, 256, 9]
 
 
-def test_a_capture_goes_into_a_graph_that_exists(memory: Any, stream: Any, ints: Any, check: Any) -> None:
+def test_capture_to_an_existing_graph_adds_nodes(memory: Any, stream: Any, ints: Any, check: Any) -> None:
     graph = check(d.cuGraphCreate(0))
     first = check(d.cuGraphAddEmptyNode(graph, None, 0))
     check(d.cuStreamBeginCaptureToGraph(stream, graph, [first], None, 1, RELAXED))
@@ -51,7 +51,7 @@ def test_a_capture_goes_into_a_graph_that_exists(memory: Any, stream: Any, ints:
     assert int(same) == int(graph) and count == len(nodes) == 1
     replace = d.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
     check(d.cuStreamUpdateCaptureDependencies(stream, [first], None, 1, replace))
-    check(d.cuMemsetD32Async(int(memory) + 64, 4, 4, stream))  # beside the other one, not after it
+    check(d.cuMemsetD32Async(int(memory) + 64, 4, 4, stream))  # independent of the other node
     add = d.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_ADD_CAPTURE_DEPENDENCIES
     check(d.cuStreamUpdateCaptureDependencies(stream, nodes, None, 1, add))
     assert int(check(d.cuStreamEndCapture(stream))) == int(graph)
@@ -67,7 +67,7 @@ def test_a_capture_goes_into_a_graph_that_exists(memory: Any, stream: Any, ints:
 
 @pytest.fixture
 def captured(memory: Any, stream: Any, check: Any) -> Any:
-    """A graph with one fill of the value 3."""
+    """A graph with one memset node of the value 3."""
     check(d.cuStreamBeginCapture(stream, RELAXED))
     check(d.cuMemsetD32Async(memory, 3, 4, stream))
     graph = check(d.cuStreamEndCapture(stream))
@@ -75,7 +75,7 @@ def captured(memory: Any, stream: Any, check: Any) -> Any:
     check(d.cuGraphDestroy(graph))
 
 
-def test_a_graph_is_captured_again_and_a_callable_sees_each_change(
+def test_recapture_calls_back_with_each_change(
     captured: Any, memory: Any, stream: Any, ints: Any, since: Any, check: Any
 ) -> None:
     since(13030)
@@ -97,7 +97,7 @@ def test_a_graph_is_captured_again_and_a_callable_sees_each_change(
 
 
 @pytest.mark.parametrize("answer", ["code", "raises"])
-def test_a_callable_may_refuse_a_change(
+def test_recapture_fails_if_the_callback_rejects_a_change(
     answer: str, captured: Any, memory: Any, stream: Any, since: Any, check: Any, monkeypatch: Any
 ) -> None:
     since(13030)
@@ -115,13 +115,13 @@ def test_a_callable_may_refuse_a_change(
     assert [report.exc_type for report in reports] == ([LookupError] if answer == "raises" else [])
 
 
-def test_the_contexts_of_a_stream(stream: Any, context: Any, since: Any, check: Any) -> None:
+def test_stream_returns_its_context_and_green_context(stream: Any, context: Any, since: Any, check: Any) -> None:
     since(12050)
     owner, green = check(d.cuStreamGetCtx_v2(stream))
     assert int(owner) == int(check(d.cuStreamGetCtx(stream))) == int(context) and int(green) == 0
 
 
-def test_a_host_function_may_wait_without_spinning(stream: Any, since: Any, check: Any) -> None:
+def test_host_function_with_blocking_sync_runs(stream: Any, since: Any, check: Any) -> None:
     since(13010)
     seen: list[Any] = []
     for mode in (0, 1):

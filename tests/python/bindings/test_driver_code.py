@@ -1,4 +1,4 @@
-"""Functions, kernels, libraries, links, occupancy and old launches: what test_driver_families does not touch."""
+"""Functions, kernels, libraries, linker, occupancy and deprecated launches; complements test_driver_functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def module(ptx: bytes, check: Any) -> Any:
     check(d.cuModuleUnload(made))
 
 
-def test_a_library_comes_from_a_file(ptx: bytes, context: Any, check: Any, tmp_path: Path) -> None:
+def test_library_is_loaded_from_a_file(ptx: bytes, context: Any, check: Any, tmp_path: Path) -> None:
     file = tmp_path / "code.ptx"
     file.write_bytes(ptx.rstrip(b"\0"))
     library = check(d.cuLibraryLoadFromFile(str(file).encode(), [], [], 0, [], [], 0))
@@ -45,11 +45,11 @@ def test_a_library_comes_from_a_file(ptx: bytes, context: Any, check: Any, tmp_p
     assert code == d.CUresult.CUDA_ERROR_FILE_NOT_FOUND and nothing is None
 
 
-def test_managed_variables_are_read_by_the_host(library: Any, device: Any, check: Any) -> None:
+def test_managed_variable_is_readable_on_the_host(library: Any, device: Any, check: Any) -> None:
     pointer, size = check(d.cuLibraryGetManaged(library, b"shared_count"))
     assert size == 4 and ctypes.c_int.from_address(int(pointer)).value == 3
     assert d.cuLibraryGetManaged(library, b"none")[0] == d.CUresult.CUDA_ERROR_NOT_FOUND
-    code, function = d.cuLibraryGetUnifiedFunction(library, b"add")  # a kernel is none that the host can call
+    code, function = d.cuLibraryGetUnifiedFunction(library, b"add")  # the host cannot call a kernel
     assert function is None and code in (
         d.CUresult.CUDA_ERROR_NOT_FOUND, d.CUresult.CUDA_ERROR_INVALID_VALUE, d.CUresult.CUDA_ERROR_NOT_SUPPORTED
     )  # fmt: skip
@@ -69,12 +69,12 @@ def test_a_module_is_loaded_with_options(ptx: bytes, context: Any, check: Any) -
         d.cuModuleLoadDataEx(ptx, 3, options, [log])
 
 
-def test_private_tables_are_not_for_programs(context: Any) -> None:
+def test_export_table_is_not_found(context: Any) -> None:
     code, table = d.cuGetExportTable(d.CUuuid())
     assert code != 0 and table is None
 
 
-def test_parameters_are_counted(library: Any, since: Any, check: Any) -> None:
+def test_parameter_info_has_offset_and_size(library: Any, since: Any, check: Any) -> None:
     kernel = check(d.cuLibraryGetKernel(library, b"mixed"))
     function = check(d.cuKernelGetFunction(kernel))
     assert check(d.cuFuncGetParamInfo(function, 2)) == (16, 8)
@@ -82,7 +82,7 @@ def test_parameters_are_counted(library: Any, since: Any, check: Any) -> None:
     assert check(d.cuKernelGetParamCount(kernel)) == check(d.cuFuncGetParamCount(function)) == 3
 
 
-def test_settings_of_kernels_and_functions(library: Any, device: Any, check: Any) -> None:
+def test_kernel_and_function_attributes_are_set(library: Any, device: Any, check: Any) -> None:
     kernel = check(d.cuLibraryGetKernel(library, b"add"))
     function = check(d.cuKernelGetFunction(kernel))
     check(d.cuKernelSetCacheConfig(kernel, d.CUfunc_cache.CU_FUNC_CACHE_PREFER_L1, device))
@@ -92,7 +92,7 @@ def test_settings_of_kernels_and_functions(library: Any, device: Any, check: Any
     assert check(d.cuFuncGetAttribute(carveout, function)) == 50
 
 
-def test_occupancy_with_flags_and_clusters(library: Any, device: Any, check: Any) -> None:
+def test_occupancy_with_flags_and_clusters_returns_launchable_sizes(library: Any, device: Any, check: Any) -> None:
     function = check(d.cuKernelGetFunction(check(d.cuLibraryGetKernel(library, b"add"))))
     plain = check(d.cuOccupancyMaxPotentialBlockSize(function, None, 0, 0))
     assert check(d.cuOccupancyMaxPotentialBlockSizeWithFlags(function, None, 0, 0, 0)) == plain
@@ -111,7 +111,7 @@ def test_occupancy_with_flags_and_clusters(library: Any, device: Any, check: Any
     assert check(d.cuOccupancyMaxPotentialClusterSize(function, config)) >= 2
 
 
-def test_a_file_is_linked(ptx: bytes, context: Any, check: Any, tmp_path: Path) -> None:
+def test_linker_adds_a_file(ptx: bytes, context: Any, check: Any, tmp_path: Path) -> None:
     file = tmp_path / "code.ptx"
     file.write_bytes(ptx.rstrip(b"\0"))
     log = bytearray(256)
@@ -130,7 +130,7 @@ def test_a_file_is_linked(ptx: bytes, context: Any, check: Any, tmp_path: Path) 
     check(d.cuLinkDestroy(missing))
 
 
-def test_the_first_way_to_launch_still_works(module: Any, memory: Any, stream: Any, ints: Any, check: Any) -> None:
+def test_deprecated_launch_functions_work(module: Any, memory: Any, stream: Any, ints: Any, check: Any) -> None:
     function = check(d.cuModuleGetFunction(module, b"add"))
     check(d.cuFuncSetBlockShape(function, 32, 1, 1))
     check(d.cuFuncSetSharedSize(function, 0))
@@ -148,10 +148,10 @@ def test_the_first_way_to_launch_still_works(module: Any, memory: Any, stream: A
     check(d.cuParamSetf(mixed, 0, 0.0))
     check(
         d.cuParamSetf(mixed, 4, 2.125)
-    )  # the upper half of the double 5.0 x 2^30 is some number: only that it is taken
+    )  # the value (upper half of the double 5.0 x 2^30) does not matter, only that it is accepted
 
 
-def test_cooperative_launches_on_several_devices(module: Any, memory: Any, stream: Any, ints: Any, check: Any) -> None:
+def test_multi_device_cooperative_launch_runs(module: Any, memory: Any, stream: Any, ints: Any, check: Any) -> None:
     function = check(d.cuModuleGetFunction(module, b"add"))
     launch = d.CUDA_LAUNCH_PARAMS()
     launch.function, launch.hStream = function, stream

@@ -1,4 +1,4 @@
-"""Devices, contexts, peers and shares of a device through the driver bindings: what test_driver_families does not touch."""
+"""Devices, contexts, peers and device resources through the driver bindings; complements test_driver_functions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SM = d.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
 
 @pytest.fixture
 def own(device: Any, check: Any) -> Any:
-    """A context made for the test alone, current while it runs."""
+    """A new context that is current during the test."""
     made = check(d.cuCtxCreate(None, 0, device))
     yield made
     check(d.cuCtxSetCurrent(made))
     check(d.cuCtxDestroy(made))
 
 
-def test_settings_of_a_context_come_back(own: Any, check: Any) -> None:
+def test_context_returns_its_settings(own: Any, check: Any) -> None:
     check(d.cuCtxSetCacheConfig(d.CUfunc_cache.CU_FUNC_CACHE_PREFER_SHARED))
-    assert isinstance(check(d.cuCtxGetCacheConfig()), d.CUfunc_cache)  # a preference: a device may keep its own
+    assert isinstance(check(d.cuCtxGetCacheConfig()), d.CUfunc_cache)  # a preference: the device may ignore it
     check(d.cuCtxSetSharedMemConfig(d.CUsharedconfig.CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE))
     assert check(d.cuCtxGetSharedMemConfig()) == d.CUsharedconfig.CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE
     heap = d.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
@@ -35,7 +35,7 @@ def test_settings_of_a_context_come_back(own: Any, check: Any) -> None:
     check(d.cuCtxResetPersistingL2Cache())
 
 
-def test_a_context_can_be_asked_without_being_current(own: Any, device: Any, check: Any) -> None:
+def test_context_that_is_not_current_can_be_queried(own: Any, device: Any, check: Any) -> None:
     check(d.cuCtxPopCurrent())
     assert int(check(d.cuCtxGetCurrent())) != int(own)
     if check(d.cuDriverGetVersion()) >= 13000:
@@ -45,7 +45,7 @@ def test_a_context_can_be_asked_without_being_current(own: Any, device: Any, che
     check(d.cuCtxPushCurrent(own))
 
 
-def test_a_context_counts_its_users(own: Any, check: Any) -> None:
+def test_attached_context_is_reference_counted(own: Any, check: Any) -> None:
     code, same = d.cuCtxAttach(0)
     if code == d.CUresult.CUDA_ERROR_NOT_SUPPORTED:
         pytest.skip("this driver no longer counts users of a context")
@@ -54,9 +54,7 @@ def test_a_context_counts_its_users(own: Any, check: Any) -> None:
     assert int(check(d.cuCtxGetCurrent())) == int(own)
 
 
-def test_a_context_may_be_tied_to_multiprocessors_only_where_that_is_supported(
-    own: Any, device: Any, check: Any
-) -> None:
+def test_execution_affinity_requires_device_support(own: Any, device: Any, check: Any) -> None:
     kind = d.CUexecAffinityType.CU_EXEC_AFFINITY_TYPE_SM_COUNT
     code, affinity = d.cuCtxGetExecAffinity(kind)
     if code == 0:
@@ -66,7 +64,7 @@ def test_a_context_may_be_tied_to_multiprocessors_only_where_that_is_supported(
         assert code == d.CUresult.CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY and affinity is None
 
 
-def test_flags_of_a_primary_context(device: Any, context: Any, check: Any) -> None:
+def test_primary_context_returns_its_flags(device: Any, context: Any, check: Any) -> None:
     before, _ = check(d.cuDevicePrimaryCtxGetState(device))
     spin = int(d.CUctx_flags.CU_CTX_SCHED_SPIN)
     check(d.cuDevicePrimaryCtxSetFlags(device, spin))
@@ -74,17 +72,19 @@ def test_flags_of_a_primary_context(device: Any, context: Any, check: Any) -> No
     check(d.cuDevicePrimaryCtxSetFlags(device, before & int(d.CUctx_flags.CU_CTX_SCHED_MASK)))
 
 
-def test_old_and_new_ways_to_ask_a_device_agree(device: Any, context: Any, check: Any) -> None:
+def test_device_properties_equal_device_attributes(device: Any, context: Any, check: Any) -> None:
     properties = check(d.cuDeviceGetProperties(device))
     attribute = d.CUdevice_attribute
     assert properties.SIMDWidth == check(d.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE, device))
     threads = check(d.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device))
     assert properties.maxThreadsPerBlock == threads and properties.maxThreadsDim[0] <= threads
-    code, luid, _mask = d.cuDeviceGetLuid(device)  # of Windows; elsewhere an error, or zeros
+    code, luid, _mask = d.cuDeviceGetLuid(device)  # Windows only; elsewhere an error or zeros
     assert code != 0 or len(luid) == 8
 
 
-def test_atomic_operations_a_device_can_do_on_host_memory(device: Any, context: Any, since: Any, check: Any) -> None:
+def test_host_atomic_capabilities_have_one_entry_per_operation(
+    device: Any, context: Any, since: Any, check: Any
+) -> None:
     since(13000)
     operations = [d.CUatomicOperation.CU_ATOMIC_OPERATION_INTEGER_ADD, d.CUatomicOperation.CU_ATOMIC_OPERATION_CAS]
     found = check(d.cuDeviceGetHostAtomicCapabilities(operations, 2, device))
@@ -93,7 +93,9 @@ def test_atomic_operations_a_device_can_do_on_host_memory(device: Any, context: 
         d.cuDeviceGetHostAtomicCapabilities(operations, 3, device)
 
 
-def test_peers(device: Any, context: Any, since: Any, check: Any) -> None:
+def test_peer_functions_with_an_invalid_device_return_an_error(
+    device: Any, context: Any, since: Any, check: Any
+) -> None:
     count = check(d.cuDeviceGetCount())
     rank = d.CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK
     operations = [d.CUatomicOperation.CU_ATOMIC_OPERATION_INTEGER_ADD]
@@ -111,7 +113,7 @@ def test_peers(device: Any, context: Any, since: Any, check: Any) -> None:
     assert len(check(d.cuDeviceGetP2PAtomicCapabilities(operations, 1, device, 1))) == 1
 
 
-def test_cliques(device: Any, context: Any, since: Any, check: Any) -> None:
+def test_clique_query_returns_cliques_or_an_error(device: Any, context: Any, since: Any, check: Any) -> None:
     since(13040)
     count = check(d.cuDeviceGetCliqueCount(device))
     code, cliques, found = d.cuDeviceGetCliqueInfo(count, device)
@@ -123,9 +125,7 @@ def test_cliques(device: Any, context: Any, since: Any, check: Any) -> None:
     assert code == d.CUresult.CUDA_ERROR_NOT_SUPPORTED or len(uuid.bytes) == 16
 
 
-def test_a_device_notifies_a_callable_that_is_freed_with_its_registration(
-    device: Any, context: Any, check: Any
-) -> None:
+def test_async_notification_callback_is_freed_with_its_registration(device: Any, context: Any, check: Any) -> None:
     def told(info: Any, data: Any, registration: Any) -> None:
         raise AssertionError("no pool is over its budget")
 
@@ -141,7 +141,7 @@ def test_a_device_notifies_a_callable_that_is_freed_with_its_registration(
     assert d.cuDeviceUnregisterAsyncNotification(device, None)[0] != 0
 
 
-def test_the_high_water_mark_of_graph_memory_is_reset(device: Any, context: Any, check: Any) -> None:
+def test_high_watermark_of_graph_memory_is_reset(device: Any, context: Any, check: Any) -> None:
     high = d.CUgraphMem_attribute.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH
     check(d.cuDeviceSetGraphMemAttribute(device, high, d.cuuint64_t(0)))
     assert int(check(d.cuDeviceGetGraphMemAttribute(device, high))) >= 0
@@ -149,7 +149,7 @@ def test_the_high_water_mark_of_graph_memory_is_reset(device: Any, context: Any,
     assert d.cuDeviceSetGraphMemAttribute(device, current, d.cuuint64_t(0))[0] == d.CUresult.CUDA_ERROR_INVALID_VALUE
 
 
-def test_writes_of_other_devices_are_flushed_where_the_device_can(device: Any, context: Any, check: Any) -> None:
+def test_gpudirect_rdma_writes_are_flushed_if_supported(device: Any, context: Any, check: Any) -> None:
     options = d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS
     can = check(d.cuDeviceGetAttribute(options, device)) & int(
         d.CUflushGPUDirectRDMAWritesOptions.CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST
@@ -161,7 +161,7 @@ def test_writes_of_other_devices_are_flushed_where_the_device_can(device: Any, c
     assert code == 0 or (not can and code == d.CUresult.CUDA_ERROR_NOT_SUPPORTED)
 
 
-def test_multiprocessors_are_dealt_out_by_groups(device: Any, context: Any, since: Any, check: Any) -> None:
+def test_multiprocessors_are_split_into_groups(device: Any, context: Any, since: Any, check: Any) -> None:
     since(13010)
     whole = check(d.cuDeviceGetDevResource(device, SM))
     wanted = d.CU_DEV_SM_RESOURCE_GROUP_PARAMS()
@@ -183,7 +183,7 @@ def test_multiprocessors_are_dealt_out_by_groups(device: Any, context: Any, sinc
     check(d.cuGreenCtxDestroy(green))
 
 
-def test_the_current_context_belongs_to_the_thread(own: Any, check: Any) -> None:
+def test_current_context_is_per_thread(own: Any, check: Any) -> None:
     seen: list[int] = []
 
     def look() -> None:

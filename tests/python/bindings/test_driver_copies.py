@@ -35,7 +35,7 @@ def device_bytes(pointer: Any, n: int, check: Any) -> bytes:
     return bytes(back)
 
 
-def test_copies_to_and_from_arrays(memory: Any, stream: Any, row: Any, check: Any) -> None:
+def test_copies_to_and_from_arrays_preserve_bytes(memory: Any, stream: Any, row: Any, check: Any) -> None:
     first, second = row(64), row(64)
     check(d.cuMemcpyHtoD(memory, bytes(range(64)), 64))
     check(d.cuMemcpyDtoA(first, 0, memory, 64))
@@ -53,7 +53,7 @@ def test_copies_to_and_from_arrays(memory: Any, stream: Any, row: Any, check: An
     check(d.cuMemFreeHost(pinned))
 
 
-def test_a_copy_in_three_dimensions_of_memory_from_a_stream(memory: Any, stream: Any, check: Any) -> None:
+def test_3d_copy_of_stream_ordered_memory_preserves_bytes(memory: Any, stream: Any, check: Any) -> None:
     pointer = check(d.cuMemAllocAsync(64, stream))
     check(d.cuMemsetD8Async(pointer, 7, 64, stream))
     check(d.cuStreamSynchronize(stream))
@@ -66,7 +66,7 @@ def test_a_copy_in_three_dimensions_of_memory_from_a_stream(memory: Any, stream:
     check(d.cuMemFreeAsync(pointer, stream))
 
 
-def test_fills_in_two_dimensions_of_every_width(memory: Any, stream: Any, check: Any) -> None:
+def test_2d_memset_of_every_width_sets_only_the_rectangle(memory: Any, stream: Any, check: Any) -> None:
     check(d.cuMemsetD2D8Async(memory, 16, 1, 2, 2, stream))
     check(d.cuMemsetD2D16Async(int(memory) + 64, 16, 0x0302, 1, 2, stream))
     check(d.cuStreamSynchronize(stream))
@@ -77,7 +77,7 @@ def test_fills_in_two_dimensions_of_every_width(memory: Any, stream: Any, check:
     assert got[128:136] == b"\4\5\6\7" + bytes(4) and got[144:148] == b"\4\5\6\7"
 
 
-def test_a_batch_of_copies(memory: Any, stream: Any, since: Any, check: Any) -> None:
+def test_batch_of_copies_copies_every_range(memory: Any, stream: Any, since: Any, check: Any) -> None:
     since(12080)
     check(d.cuMemcpyHtoD(memory, bytes(range(64)), 64))
     base = int(memory)
@@ -102,7 +102,7 @@ def operation(source: int, target: int, width: int, height: int) -> Any:
     return op
 
 
-def test_a_batch_of_copies_in_three_dimensions(memory: Any, stream: Any, since: Any, check: Any) -> None:
+def test_batch_of_3d_copies_copies_every_range(memory: Any, stream: Any, since: Any, check: Any) -> None:
     since(12080)
     check(d.cuMemcpyHtoD(memory, bytes(range(64)), 64))
     base = int(memory)
@@ -113,7 +113,7 @@ def test_a_batch_of_copies_in_three_dimensions(memory: Any, stream: Any, since: 
     assert device_bytes(base + 640, 4, check) == bytes(range(32, 36))
 
 
-def test_single_copies_with_attributes(memory: Any, stream: Any, since: Any, check: Any) -> None:
+def test_copy_with_attributes_preserves_bytes(memory: Any, stream: Any, since: Any, check: Any) -> None:
     since(13020)
     check(d.cuMemcpyHtoD(memory, bytes(range(64)), 64))
     base = int(memory)
@@ -125,7 +125,7 @@ def test_single_copies_with_attributes(memory: Any, stream: Any, since: Any, che
     assert device_bytes(base + 512, 16, check) == bytes(range(8, 24))
 
 
-def test_copies_between_contexts(memory: Any, stream: Any, context: Any, check: Any) -> None:
+def test_peer_copy_between_contexts_preserves_bytes(memory: Any, stream: Any, context: Any, check: Any) -> None:
     check(d.cuMemcpyHtoD(memory, bytes(range(64)), 64))
     base = int(memory)
     check(d.cuMemcpyPeer(base + 512, context, base, context, 8))
@@ -143,7 +143,7 @@ def test_copies_between_contexts(memory: Any, stream: Any, context: Any, check: 
     assert device_bytes(base + 512, 32, check) == bytes(range(32))
 
 
-def test_a_deflated_buffer_is_unpacked_where_the_device_can(
+def test_deflate_buffer_is_decompressed_if_supported(
     memory: Any, device: Any, stream: Any, ints: Any, since: Any, check: Any
 ) -> None:
     since(12080)

@@ -15,7 +15,7 @@ from cuda.bindings import driver as d
 SETTING = d.CUcoredumpSettings
 
 
-def test_logs_are_dumped_to_memory_and_files(context: Any, since: Any, check: Any, tmp_path: Path) -> None:
+def test_logs_are_dumped_to_memory_file_and_callback(context: Any, since: Any, check: Any, tmp_path: Path) -> None:
     since(12090)
     seen: list[Any] = []
 
@@ -32,7 +32,7 @@ def test_logs_are_dumped_to_memory_and_files(context: Any, since: Any, check: An
     assert file.exists()
     check(d.cuLogsUnregisterCallback(registration))
     assert all(data == "mine" and message for data, _, message in seen)
-    assert bool(seen) == bool(text.rstrip(b"\0"))  # what a driver logs, both ways show
+    assert bool(seen) == bool(text.rstrip(b"\0"))  # file and memory contain the same log
     gone = weakref.ref(told)
     del told
     assert gone() is None
@@ -40,7 +40,7 @@ def test_logs_are_dumped_to_memory_and_files(context: Any, since: Any, check: An
         d.cuLogsDumpToMemory(start, bytearray(16), 4096, 0)
 
 
-def test_settings_of_core_dumps_have_the_types_of_their_attributes(context: Any, check: Any, tmp_path: Path) -> None:
+def test_core_dump_attributes_have_their_types(context: Any, check: Any, tmp_path: Path) -> None:
     before = check(d.cuCoredumpGetAttributeGlobal(SETTING.CU_COREDUMP_LIGHTWEIGHT))
     assert before in (0, 1)
     check(d.cuCoredumpSetAttributeGlobal(SETTING.CU_COREDUMP_LIGHTWEIGHT, 1))
@@ -50,16 +50,14 @@ def test_settings_of_core_dumps_have_the_types_of_their_attributes(context: Any,
     code = d.cuCoredumpSetAttribute(SETTING.CU_COREDUMP_FILE, name)[0]
     if code == 0:
         assert check(d.cuCoredumpGetAttribute(SETTING.CU_COREDUMP_FILE)).rstrip(b"\0") == name
-    else:  # a driver may want the name before the context is made
+    else:  # a driver may require the name before the context is created
         assert code == d.CUresult.CUDA_ERROR_NOT_PERMITTED
     with pytest.raises(TypeError, match="value must be"):
         d.cuCoredumpSetAttribute(SETTING.CU_COREDUMP_FILE, 1.5)
 
 
 @pytest.mark.parametrize("when", ["Start", "Complete"])
-def test_a_callable_is_told_of_core_dumps_until_it_is_deregistered(
-    when: str, context: Any, since: Any, check: Any
-) -> None:
+def test_core_dump_callback_is_freed_when_it_is_deregistered(when: str, context: Any, since: Any, check: Any) -> None:
     since(13020)
     register = {"Start": d.cuCoredumpRegisterStartCallback, "Complete": d.cuCoredumpRegisterCompleteCallback}[when]
     deregister = {"Start": d.cuCoredumpDeregisterStartCallback, "Complete": d.cuCoredumpDeregisterCompleteCallback}[
@@ -109,7 +107,7 @@ print("restored")
 """
 
 
-def test_a_process_goes_through_a_checkpoint_and_keeps_its_memory(since: Any) -> None:
+def test_checkpointed_process_is_restored_with_its_memory(since: Any) -> None:
     since(12080)
     done = subprocess.run(
         [sys.executable, "-c", CHECKPOINT], capture_output=True, text=True, check=False, env=os.environ
@@ -120,7 +118,7 @@ def test_a_process_goes_through_a_checkpoint_and_keeps_its_memory(since: Any) ->
     assert done.stdout.strip() == "restored"
 
 
-def test_states_out_of_order_are_errors(context: Any, since: Any) -> None:
+def test_checkpoint_call_in_the_wrong_state_returns_an_error(context: Any, since: Any) -> None:
     since(12080)
     assert d.cuCheckpointProcessUnlock(os.getpid(), None)[0] != 0
     assert d.cuCheckpointProcessGetState(-1)[0] != 0
@@ -129,5 +127,5 @@ def test_states_out_of_order_are_errors(context: Any, since: Any) -> None:
 def test_the_profiler_starts_and_stops(context: Any, check: Any) -> None:
     check(d.cuProfilerStart())
     check(d.cuProfilerStop())
-    old = d.cuProfilerInitialize(b"config", b"output", d.CUoutput_mode.CU_OUT_CSV)[0]  # gone since CUDA 12
+    old = d.cuProfilerInitialize(b"config", b"output", d.CUoutput_mode.CU_OUT_CSV)[0]  # removed in CUDA 12
     assert old in (0, d.CUresult.CUDA_ERROR_NOT_SUPPORTED, d.CUresult.CUDA_ERROR_PROFILER_DISABLED)

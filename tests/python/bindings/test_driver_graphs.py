@@ -1,4 +1,4 @@
-"""Graph nodes of every kind through the driver bindings: their parameters got and set, in graphs and executable graphs."""
+"""Parameters of every node type are returned and changed through the driver bindings, in graphs and executable graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def graph(context: Any, check: Any) -> Any:
 
 @pytest.fixture
 def run(stream: Any, check: Any) -> Any:
-    """run(graph, change): launches it, after change(executable) if there is one."""
+    """run(graph, change): instantiates the graph, calls change(executable) if given, and launches it."""
 
     def launch(graph: Any, change: Any = None) -> None:
         executable = check(d.cuGraphInstantiate(graph, 0))
@@ -59,7 +59,9 @@ def kernel(function: Any, pointer: Any, n: int) -> Any:
     return made
 
 
-def test_copies_and_fills(graph: Any, run: Any, memory: Any, context: Any, ints: Any, check: Any) -> None:
+def test_memcpy_and_memset_nodes_run_with_changed_parameters(
+    graph: Any, run: Any, memory: Any, context: Any, ints: Any, check: Any
+) -> None:
     base = int(memory)
     first = check(d.cuGraphAddMemsetNode(graph, None, 0, fill(base, 3), context))
     second = check(d.cuGraphAddMemcpyNode(graph, [first], 1, copy(base, base + 4), context))
@@ -77,7 +79,7 @@ def test_copies_and_fills(graph: Any, run: Any, memory: Any, context: Any, ints:
     assert ints(memory, 4) == [5, 3, 3, 5]
 
 
-def test_kernels_and_their_attributes(
+def test_kernel_nodes_copy_attributes_and_run_with_changed_parameters(
     graph: Any, run: Any, memory: Any, ints: Any, compile_kernel: Any, check: Any
 ) -> None:
     function = compile_kernel(ADD, "add")
@@ -104,7 +106,7 @@ def test_kernels_and_their_attributes(
     assert ints(memory, 1) == [321]
 
 
-def test_events(graph: Any, run: Any, check: Any) -> None:
+def test_event_nodes_return_and_change_their_event(graph: Any, run: Any, check: Any) -> None:
     one, two = check(d.cuEventCreate(0)), check(d.cuEventCreate(0))
     record = check(d.cuGraphAddEventRecordNode(graph, None, 0, one))
     wait = check(d.cuGraphAddEventWaitNode(graph, [record], 1, one))
@@ -127,7 +129,7 @@ def test_events(graph: Any, run: Any, check: Any) -> None:
         check(d.cuEventDestroy(event))
 
 
-def test_host_functions(graph: Any, run: Any, check: Any) -> None:
+def test_host_nodes_run_with_changed_parameters(graph: Any, run: Any, check: Any) -> None:
     seen: list[Any] = []
     params = d.CUDA_HOST_NODE_PARAMS()
     params.fn, params.userData = seen.append, "one"
@@ -143,7 +145,9 @@ def test_host_functions(graph: Any, run: Any, check: Any) -> None:
     assert seen == ["one", "two", "three"]
 
 
-def test_graphs_within_graphs(graph: Any, run: Any, memory: Any, context: Any, ints: Any, check: Any) -> None:
+def test_child_graph_node_runs_its_clone(
+    graph: Any, run: Any, memory: Any, context: Any, ints: Any, check: Any
+) -> None:
     inner = check(d.cuGraphCreate(0))
     check(d.cuGraphAddMemsetNode(inner, None, 0, fill(memory, 3), context))
     node = check(d.cuGraphAddChildGraphNode(graph, None, 0, inner))
@@ -159,14 +163,16 @@ def test_graphs_within_graphs(graph: Any, run: Any, memory: Any, context: Any, i
     check(d.cuGraphDestroy(inner))
 
 
-def test_memory_of_a_graph(graph: Any, run: Any, memory: Any, device: Any, context: Any, ints: Any, check: Any) -> None:
+def test_memory_nodes_allocate_and_free(
+    graph: Any, run: Any, memory: Any, device: Any, context: Any, ints: Any, check: Any
+) -> None:
     params = d.CUDA_MEM_ALLOC_NODE_PARAMS()
     params.poolProps.allocType = d.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     params.poolProps.location.type = d.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     params.poolProps.location.id = int(device)
     params.bytesize = 64
     first = check(d.cuGraphAddMemAllocNode(graph, None, 0, params))
-    assert int(params.dptr) != 0  # the call writes it
+    assert int(params.dptr) != 0  # the call sets it
     assert int(check(d.cuGraphMemAllocNodeGetParams(first)).dptr) == int(params.dptr)
     second = check(d.cuGraphAddMemsetNode(graph, [first], 1, fill(params.dptr, 6), context))
     third = check(d.cuGraphAddMemcpyNode(graph, [second], 1, copy(int(params.dptr), int(memory)), context))
@@ -176,7 +182,9 @@ def test_memory_of_a_graph(graph: Any, run: Any, memory: Any, device: Any, conte
     assert ints(memory, 1) == [6]
 
 
-def test_batches_of_memory_operations(graph: Any, run: Any, memory: Any, context: Any, ints: Any, check: Any) -> None:
+def test_batch_memory_operation_node_runs_with_changed_parameters(
+    graph: Any, run: Any, memory: Any, context: Any, ints: Any, check: Any
+) -> None:
     def batch(value: int) -> Any:
         write = d.CUstreamBatchMemOpParams()
         write.operation = d.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WRITE_VALUE_32
@@ -195,7 +203,7 @@ def test_batches_of_memory_operations(graph: Any, run: Any, memory: Any, context
     assert ints(memory, 1) == [6]
 
 
-def test_one_struct_for_every_kind(
+def test_generic_node_parameters_add_and_change_every_node_type(
     graph: Any, run: Any, memory: Any, device: Any, context: Any, ints: Any, compile_kernel: Any, since: Any, check: Any
 ) -> None:
     since(13000)
@@ -267,7 +275,7 @@ def test_one_struct_for_every_kind(
     assert int(check(d.cuGraphNodeGetParams(eighth)).free.dptr) == pointer
 
 
-def test_the_newest_forms_of_adding_and_setting(
+def test_latest_versions_of_add_and_set_functions_work(
     graph: Any, run: Any, memory: Any, context: Any, ints: Any, since: Any, check: Any
 ) -> None:
     since(13040)
@@ -282,7 +290,7 @@ def test_the_newest_forms_of_adding_and_setting(
     assert ints(memory, 1) == [4]
 
 
-def test_a_condition_decides_which_body_runs(
+def test_conditional_node_runs_the_body_of_its_value(
     graph: Any, run: Any, memory: Any, context: Any, ints: Any, since: Any, check: Any
 ) -> None:
     since(12080)
@@ -300,7 +308,7 @@ def test_a_condition_decides_which_body_runs(
     assert ints(memory, 2) == [0, 3]  # the condition is 0: the second body
 
 
-def test_names_of_graphs_and_nodes(graph: Any, context: Any, memory: Any, since: Any, check: Any) -> None:
+def test_graphs_and_nodes_have_identifiers(graph: Any, context: Any, memory: Any, since: Any, check: Any) -> None:
     since(13010)
     node = check(d.cuGraphAddMemsetNode(graph, None, 0, fill(memory, 1), context))
     executable = check(d.cuGraphInstantiate(graph, 0))
@@ -313,7 +321,7 @@ def test_names_of_graphs_and_nodes(graph: Any, context: Any, memory: Any, since:
     check(d.cuGraphExecDestroy(executable))
 
 
-def test_flags_of_an_executable_graph(graph: Any, stream: Any, check: Any) -> None:
+def test_executable_graph_returns_its_flags(graph: Any, stream: Any, check: Any) -> None:
     check(d.cuGraphAddEmptyNode(graph, None, 0))
     flag = int(d.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
     executable = check(d.cuGraphInstantiate(graph, flag))
@@ -326,14 +334,14 @@ def test_flags_of_an_executable_graph(graph: Any, stream: Any, check: Any) -> No
     check(d.cuGraphExecDestroy(executable))
 
 
-def test_a_graph_is_drawn(graph: Any, context: Any, memory: Any, check: Any, tmp_path: Path) -> None:
+def test_graph_is_written_as_dot(graph: Any, context: Any, memory: Any, check: Any, tmp_path: Path) -> None:
     check(d.cuGraphAddMemsetNode(graph, None, 0, fill(memory, 1), context))
     file = tmp_path / "graph.dot"
     check(d.cuGraphDebugDotPrint(graph, str(file).encode(), 0))
     assert "digraph" in file.read_text()
 
 
-def test_an_update_that_does_not_fit_says_where(graph: Any, memory: Any, context: Any, check: Any) -> None:
+def test_incompatible_update_returns_the_node(graph: Any, memory: Any, context: Any, check: Any) -> None:
     check(d.cuGraphAddEmptyNode(graph, None, 0))
     executable = check(d.cuGraphInstantiate(graph, 0))
     other = check(d.cuGraphCreate(0))
@@ -344,7 +352,7 @@ def test_an_update_that_does_not_fit_says_where(graph: Any, memory: Any, context
     check(d.cuGraphDestroy(other))
 
 
-def test_objects_of_the_program_live_as_long_as_a_graph(context: Any, check: Any) -> None:
+def test_user_object_is_destroyed_with_its_graph(context: Any, check: Any) -> None:
     gone: list[Any] = []
     no_sync = d.CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
     owned = check(d.cuUserObjectCreate({"a": 1}, gone.append, 1, no_sync))
@@ -363,7 +371,7 @@ def test_objects_of_the_program_live_as_long_as_a_graph(context: Any, check: Any
     assert gone == [{"a": 1}]
 
 
-def test_edges_may_be_programmatic(
+def test_programmatic_edges_keep_their_data(
     graph: Any, memory: Any, compile_kernel: Any, device: Any, since: Any, check: Any
 ) -> None:
     since(12030)

@@ -1,4 +1,4 @@
-"""Managed memory and ranges of addresses through the driver bindings: advice, prefetch, discard, attributes."""
+"""Managed memory and address ranges through the driver bindings: advice, prefetch, discard, attributes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def managed(device: Any, context: Any, check: Any) -> Any:
     check(d.cuMemFree(made))
 
 
-def test_advice_comes_back_as_an_attribute_of_the_range(managed: Any, device: Any, since: Any, check: Any) -> None:
+def test_memory_advice_is_returned_as_a_range_attribute(managed: Any, device: Any, since: Any, check: Any) -> None:
     since(13000)
     advice = d.CUmem_advise
     check(d.cuMemAdvise(managed, SIZE, advice.CU_MEM_ADVISE_SET_READ_MOSTLY, place("DEVICE")))
@@ -39,10 +39,10 @@ def test_advice_comes_back_as_an_attribute_of_the_range(managed: Any, device: An
     check(d.cuMemAdvise(managed, SIZE, advice.CU_MEM_ADVISE_UNSET_READ_MOSTLY, place("DEVICE")))
     check(d.cuMemAdvise(managed, HALF, advice.CU_MEM_ADVISE_SET_PREFERRED_LOCATION, place("HOST")))
     preferred = RANGE.CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION
-    assert check(d.cuMemRangeGetAttribute(4, preferred, managed, HALF)) == -1  # the host's number
+    assert check(d.cuMemRangeGetAttribute(4, preferred, managed, HALF)) == -1  # CU_DEVICE_CPU
     check(d.cuMemAdvise(managed, SIZE, advice.CU_MEM_ADVISE_SET_ACCESSED_BY, place("DEVICE", int(device))))
     users = check(d.cuMemRangeGetAttribute(8, RANGE.CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, managed, SIZE))
-    assert users == [int(device), -2]  # no other
+    assert users == [int(device), -2]  # no other device
     with pytest.raises(ValueError, match="dataSize is too large"):
         d.cuMemRangeGetAttribute(1 << 40, preferred, managed, SIZE)
     several = [RANGE.CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, preferred]
@@ -53,7 +53,7 @@ def test_advice_comes_back_as_an_attribute_of_the_range(managed: Any, device: An
         d.cuMemRangeGetAttributes([1 << 40, 4], several, 2, managed, HALF)
 
 
-def test_prefetches_one_by_one_and_in_batches(managed: Any, device: Any, stream: Any, since: Any, check: Any) -> None:
+def test_prefetch_sets_the_last_location(managed: Any, device: Any, stream: Any, since: Any, check: Any) -> None:
     since(13000)
     last = RANGE.CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION
     check(d.cuMemPrefetchAsync(managed, SIZE, place("DEVICE", int(device)), 0, stream))
@@ -69,7 +69,7 @@ def test_prefetches_one_by_one_and_in_batches(managed: Any, device: Any, stream:
     assert ctypes.string_at(int(managed), 4) == b"\1\1\1\1"
 
 
-def test_what_is_discarded_may_be_written_again(managed: Any, device: Any, stream: Any, since: Any, check: Any) -> None:
+def test_discarded_memory_can_be_written(managed: Any, device: Any, stream: Any, since: Any, check: Any) -> None:
     since(13000)
     where = [place("DEVICE", int(device))]
     check(d.cuMemDiscardBatchAsync([managed], [HALF], 1, 0, stream))
@@ -79,7 +79,7 @@ def test_what_is_discarded_may_be_written_again(managed: Any, device: Any, strea
     assert ctypes.string_at(int(managed) + HALF - 2, 4) == b"\7\7\7\7"
 
 
-def test_where_memory_lies(managed: Any, memory: Any, since: Any, check: Any) -> None:
+def test_location_of_memory_is_returned_if_supported(managed: Any, memory: Any, since: Any, check: Any) -> None:
     since(13040)
     location = d.CUmemLocation()
     code = d.cuMemGetLocationInfo(managed, SIZE, SIZE, SIZE, location)[0]
@@ -88,7 +88,7 @@ def test_where_memory_lies(managed: Any, memory: Any, since: Any, check: Any) ->
         assert isinstance(location.type, d.CUmemLocationType)
 
 
-def test_managed_memory_belongs_to_a_stream(device: Any, stream: Any, context: Any, check: Any) -> None:
+def test_managed_memory_is_attached_to_a_stream(device: Any, stream: Any, context: Any, check: Any) -> None:
     flags = d.CUmemAttach_flags
     made = check(d.cuMemAllocManaged(4096, flags.CU_MEM_ATTACH_HOST))
     check(d.cuStreamAttachMemAsync(stream, made, 0, flags.CU_MEM_ATTACH_SINGLE))
@@ -100,7 +100,7 @@ def test_managed_memory_belongs_to_a_stream(device: Any, stream: Any, context: A
     check(d.cuMemFree(made))
 
 
-def test_attributes_of_a_pointer_are_set_and_read(memory: Any, context: Any, check: Any) -> None:
+def test_pointer_attributes_are_set_and_returned(memory: Any, context: Any, check: Any) -> None:
     sync = d.CUpointer_attribute.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
     check(d.cuPointerSetAttribute(True, sync, memory))
     assert check(d.cuPointerGetAttribute(sync, memory)) in (1, True)
@@ -110,7 +110,7 @@ def test_attributes_of_a_pointer_are_set_and_read(memory: Any, context: Any, che
     assert kind == int(d.CUmemorytype.CU_MEMORYTYPE_DEVICE) and int(owner) == int(context)
 
 
-def test_pools_of_a_place(device: Any, context: Any, since: Any, check: Any) -> None:
+def test_location_has_a_current_memory_pool(device: Any, context: Any, since: Any, check: Any) -> None:
     since(13000)
     pinned = d.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     here = place("DEVICE", int(device))

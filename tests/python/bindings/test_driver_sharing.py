@@ -1,4 +1,4 @@
-"""Memory and events of other processes, external memory and semaphores, multicast, logical endpoints."""
+"""Sharing through the driver bindings: IPC, external memory and semaphores, multicast, logical endpoints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FD = d.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 INVALID = d.CUresult.CUDA_ERROR_INVALID_VALUE
 UNSUPPORTED = d.CUresult.CUDA_ERROR_NOT_SUPPORTED
 
-# The other process: opens all it is given, adds one to each byte, and says what it found.
+# The other process: opens the handles, adds one to each byte, and prints the previous values.
 OTHER = """
 import ctypes, sys
 from cuda.bindings import driver as d
@@ -63,7 +63,7 @@ print(*found)
 
 
 class Chunk:
-    """Physical memory that can be exported, mapped."""
+    """Exportable physical memory, mapped."""
 
     def __init__(self, device: Any, check: Any) -> None:
         self.check = check
@@ -81,7 +81,7 @@ class Chunk:
         access.flags = d.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
         check(d.cuMemSetAccess(self.address, self.size, [access], 1))
         check(d.cuMemsetD8(self.address, 30, self.size))
-        check(d.cuCtxSynchronize())  # a memset goes on behind the call: not into memory that is unmapped
+        check(d.cuCtxSynchronize())  # the memset is asynchronous: it must end before the memory is unmapped
 
     def close(self) -> None:
         self.check(d.cuMemUnmap(self.address, self.size))
@@ -100,7 +100,7 @@ def raw(record: Any) -> str:
     return ctypes.string_at(record.getPtr(), 64).hex()
 
 
-def test_another_process_opens_memory_events_and_pools(
+def test_other_process_opens_memory_events_and_pools(
     device: Any, memory: Any, stream: Any, chunk: Any, check: Any
 ) -> None:
     check(d.cuMemsetD8(memory, 10, 16))
@@ -134,7 +134,7 @@ def test_another_process_opens_memory_events_and_pools(
     check(d.cuEventDestroy(event))
 
 
-def test_a_dma_buffer_where_the_device_has_them(device: Any, chunk: Any, check: Any) -> None:
+def test_dma_buf_is_exported_if_supported(device: Any, chunk: Any, check: Any) -> None:
     can = d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
     kind = d.CUmemRangeHandleType.CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
     code, fd = d.cuMemGetHandleForAddressRange(chunk.address, chunk.size, kind, 0)
@@ -145,7 +145,7 @@ def test_a_dma_buffer_where_the_device_has_them(device: Any, chunk: Any, check: 
     os.close(fd)
 
 
-# ---- from outside
+# ---- external memory and semaphores
 
 
 def external(fd: int, size: int) -> Any:
@@ -176,7 +176,7 @@ def test_external_memory_is_mapped_as_a_buffer(chunk: Any, check: Any) -> None:
 def test_external_memory_is_mapped_as_a_mipmapped_array(context: Any, check: Any) -> None:
     fd = os.memfd_create("picture")
     os.ftruncate(fd, 1 << 20)
-    kept = os.dup(fd)  # the import takes the descriptor over
+    kept = os.dup(fd)  # the import takes ownership of the descriptor
     outside = check(d.cuImportExternalMemory(external(fd, 1 << 20)))
     wanted = d.CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC()
     wanted.arrayDesc.Width = wanted.arrayDesc.Height = 64
@@ -197,7 +197,7 @@ def test_external_memory_is_mapped_as_a_mipmapped_array(context: Any, check: Any
 
 @pytest.fixture
 def timeline(context: Any, check: Any, timeline_file: Any) -> Any:
-    """A timeline semaphore, and the words behind it."""
+    """A timeline semaphore and its memory."""
     fd, page = timeline_file
     wanted = d.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC()
     wanted.type = d.CUexternalSemaphoreHandleType.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
@@ -221,7 +221,9 @@ def test_streams_signal_and_wait_for_external_semaphores(timeline: Any, stream: 
 
 
 @pytest.mark.cpu_only
-def test_nodes_of_external_semaphores(timeline: Any, stream: Any, check: Any, fence: Any) -> None:
+def test_external_semaphore_nodes_return_and_change_their_parameters(
+    timeline: Any, stream: Any, check: Any, fence: Any
+) -> None:
     semaphore, page = timeline
     waits, signals = d.CUDA_EXT_SEM_WAIT_NODE_PARAMS(), d.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS()
     for params, cls, value in (
@@ -253,7 +255,7 @@ def test_nodes_of_external_semaphores(timeline: Any, stream: Any, check: Any, fe
     check(d.cuGraphDestroy(graph))
 
 
-def test_descriptors_that_are_none_are_errors(context: Any) -> None:
+def test_invalid_file_descriptor_returns_an_error(context: Any) -> None:
     assert d.cuImportExternalMemory(external(-1, 4096))[0] != 0
     wanted = d.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC()
     wanted.type = d.CUexternalSemaphoreHandleType.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD
@@ -327,9 +329,7 @@ def test_multicast_objects_bind_memory_of_several_devices(context: Any, since: A
     assert done.stdout.strip() == "bound"
 
 
-def test_logical_endpoints_where_the_device_has_them(
-    device: Any, context: Any, chunk: Any, since: Any, check: Any
-) -> None:
+def test_logical_endpoints_work_if_supported(device: Any, context: Any, chunk: Any, since: Any, check: Any) -> None:
     since(13030)
     wanted = d.CUlogicalEndpointProp()
     code, alignment, size = d.cuLogicalEndpointGetLimits(wanted)

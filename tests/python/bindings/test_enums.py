@@ -1,4 +1,4 @@
-"""Enums are ints with names."""
+"""Enum classes of the bindings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from cuda.bindings import driver, nvrtc
 
 
-def test_a_member_is_its_number() -> None:
+def test_enum_member_equals_its_number() -> None:
     member = driver.CUresult.CUDA_ERROR_INVALID_VALUE
     assert member == 1
     assert isinstance(member, int)
@@ -19,22 +19,22 @@ def test_a_member_is_its_number() -> None:
     assert repr(member) == "<CUresult.CUDA_ERROR_INVALID_VALUE: 1>"
 
 
-def test_a_value_finds_its_member() -> None:
+def test_enum_value_returns_its_member() -> None:
     assert driver.CUresult(2) is driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
     assert driver.CUresult["CUDA_SUCCESS"] is driver.CUresult(0)
     assert 700 in driver.CUresult
     assert 123456 not in driver.CUresult
 
 
-def test_anything_that_equals_a_value_finds_its_member() -> None:
+def test_object_equal_to_an_enum_value_returns_its_member() -> None:
     zero, two = driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
     assert driver.CUresult(two) is two and driver.CUresult(2.0) is two and driver.CUresult(value=2) is two
     assert driver.CUresult(False) is zero and driver.CUresult(*(2,)) is two
     assert list(map(driver.CUresult, (0, 2))) == [zero, two]
-    assert driver.CUstreamAttrID(2) is driver.CUlaunchAttributeID(2)  # one class under two names
+    assert driver.CUstreamAttrID(2) is driver.CUlaunchAttributeID(2)  # two names of one class
 
 
-def test_an_unknown_value_is_refused() -> None:
+def test_unknown_enum_value_raises() -> None:
     for value in (123456, -1, 1 << 70, "2", None, []):
         with pytest.raises(ValueError, match=f"{re.escape(repr(value))} is not a valid CUresult"):
             driver.CUresult(value)
@@ -42,7 +42,7 @@ def test_an_unknown_value_is_refused() -> None:
         driver.CUresult()
 
 
-def test_aliases_are_one_member() -> None:
+def test_enum_aliases_are_one_member() -> None:
     assert (
         driver.CUdevice_P2PAttribute(4)
         is driver.CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED
@@ -58,6 +58,6 @@ def test_enums_iterate_and_pickle() -> None:
     assert copy.deepcopy(member) is member
 
 
-def test_members_cannot_be_changed() -> None:
+def test_enum_members_are_read_only() -> None:
     with pytest.raises(AttributeError):
         driver.CUresult.CUDA_SUCCESS = 5

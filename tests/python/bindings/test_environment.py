@@ -1,4 +1,4 @@
-"""What the environment changes: the default stream of each thread, and what is said of an older driver."""
+"""Environment variables that select the default stream; warnings and errors with an older driver."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ print("own" if found[-1][0] == own != legacy else "legacy" if found[-1][0] == le
 
 
 @pytest.mark.parametrize(("value", "expected"), [(None, "legacy"), ("0", "legacy"), ("1", "own")])
-def test_the_default_stream_may_be_one_of_each_thread(value: str | None, expected: str) -> None:
+def test_default_stream_is_per_thread_if_configured(value: str | None, expected: str) -> None:
     environment = {**os.environ}
     environment.pop("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", None)
     if value is not None:
@@ -47,7 +47,7 @@ def test_the_default_stream_may_be_one_of_each_thread(value: str | None, expecte
 
 
 def with_driver(version: int, program: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program on a driver that does nothing and says it is this old."""
+    """Runs a program on the null driver with the given driver version."""
     builds = [Path(os.environ["CUCORE_BUILD"])] if "CUCORE_BUILD" in os.environ else sorted(ROOT.glob("build/*"))
     library = next(
         (
@@ -72,7 +72,7 @@ def with_driver(version: int, program: str, **more: str) -> subprocess.Completed
 CALLS = "from cuda.bindings import driver as d\nprint(d.cuDeviceGetCount(), d.cuDeviceGetCount())"
 
 
-def test_an_older_driver_is_warned_of_once() -> None:
+def test_older_driver_warns_once() -> None:
     done = with_driver(12040, CALLS)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("UserWarning: cuda.bindings speaks CUDA 13, but the driver supports CUDA 12 only") == 1
@@ -80,12 +80,12 @@ def test_an_older_driver_is_warned_of_once() -> None:
     assert with_driver(12040, CALLS, CUDA_PYTHON_DISABLE_MAJOR_VERSION_WARNING="1").stderr == ""
 
 
-def test_the_warning_may_be_an_error() -> None:
+def test_older_driver_warning_can_be_an_error() -> None:
     done = with_driver(12040, "import warnings; warnings.simplefilter('error')\n" + CALLS)
     assert done.returncode == 1 and "UserWarning: cuda.bindings speaks CUDA 13" in done.stderr
 
 
-def test_functions_an_older_driver_lacks_are_named() -> None:
+def test_function_missing_in_an_older_driver_raises_an_error_that_names_it() -> None:
     program = "from cuda.bindings import driver as d\nd.cuLogicalEndpointDestroy(1)"
     done = with_driver(13000, program)
     assert done.returncode == 1 and 'RuntimeError: Function "cuLogicalEndpointDestroy" not found' in done.stderr

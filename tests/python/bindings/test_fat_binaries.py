@@ -1,4 +1,4 @@
-"""Fat binaries made by nvFatbin: the driver takes the code that fits the device out of them."""
+"""Fat binaries of nvFatbin: the driver selects the code for the device."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def run(module: Any, check: Any, stream: Any) -> int:
 
 
 @pytest.mark.parametrize("options", [["-64"], ["-64", "-compress=false"], ["-64", "-compress-all"]], ids=" ".join)
-def test_code_runs_out_of_a_fat_binary(options: list[str], check: Any, stream: Any) -> None:
+def test_code_of_a_fat_binary_runs(options: list[str], check: Any, stream: Any) -> None:
     image = fat_binary(options, [(PTX, "90")])
     assert run(check(driver.cuModuleLoadFatBinary(image)), check, stream) == 42
     assert run(check(driver.cuModuleLoadData(image)), check, stream) == 42
 
 
-def test_code_for_another_device_is_left_alone(check: Any, stream: Any) -> None:
+def test_code_for_another_device_in_a_fat_binary_is_ignored(check: Any, stream: Any) -> None:
     newer = PTX.replace(b"sm_90", b"sm_120").replace(b".version 8.0", b".version 8.7").replace(b"add.u32", b"sub.u32")
     image = fat_binary(["-64"], [(newer, "120"), (PTX, "90")])
     assert run(check(driver.cuModuleLoadFatBinary(image)), check, stream) == 42
@@ -65,7 +65,7 @@ def test_code_for_another_device_is_left_alone(check: Any, stream: Any) -> None:
 @pytest.mark.skipif(
     os.environ.get("CUCORE_DEVICE") == "gpu", reason="a GPU's driver reads past a damaged header and crashes"
 )
-def test_a_damaged_fat_binary_is_refused(check: Any, context: Any) -> None:
+def test_damaged_fat_binary_returns_an_error(check: Any, context: Any) -> None:
     image = bytearray(fat_binary(["-64"], [(PTX, "90")]))
     image[20:40] = b"\xff" * 20
     code, _ = driver.cuModuleLoadData(bytes(image))

@@ -1,4 +1,4 @@
-"""Functions: what they say about themselves, how arguments are given, what comes back."""
+"""Functions of the bindings: docstrings, signatures, arguments and results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cuda.bindings import driver, nvrtc, runtime
 from cuda.bindings.driver import raising
 
 
-def test_help_shows_the_c_signature_and_the_roles() -> None:
+def test_docstring_has_the_c_signature_and_parameter_roles() -> None:
     text = pydoc.render_doc(driver.cuLaunchKernel, renderer=pydoc.plaintext)
     assert "CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX" in text
     assert "kernelParams: address, buffer of addresses, or (values, ctypes types)" in text
@@ -30,17 +30,17 @@ def test_functions_pickle_by_name() -> None:
     assert again is raising.cuDeviceGetCount
 
 
-def test_results_a_caller_keeps_stay_as_they_are(device: object) -> None:
+def test_kept_results_are_not_overwritten(device: object) -> None:
     wanted = driver.CUdevice_attribute
     kept = [driver.cuDeviceGetAttribute(wanted(number), 0) for number in (1, 10, 1)]  # block size, warp size
     assert kept[0] == kept[2] != kept[1] and kept[1] == (0, 32)
     assert len({id(result) for result in kept}) == 3
-    first = hash(driver.cuDeviceGetAttribute(wanted(10), 0))  # dropped: the next call may use its memory again
+    first = hash(driver.cuDeviceGetAttribute(wanted(10), 0))  # freed: the next call may reuse its memory
     second = hash(driver.cuDeviceGetAttribute(wanted(1), 0))
     assert (first, second) == (hash((0, 32)), hash(kept[0]))
 
 
-def test_integers_at_the_edge_of_their_type(context: object) -> None:
+def test_integers_outside_their_type_raise(context: object) -> None:
     code, memory = driver.cuMemAlloc(16)
     assert code == 0
     assert driver.cuMemsetD8(memory, 255, 16)[0] == 0
@@ -53,11 +53,11 @@ def test_integers_at_the_edge_of_their_type(context: object) -> None:
         driver.cuMemsetD32(memory, 2**32, 4)
     back = bytearray(16)
     assert driver.cuMemcpyDtoH(back, memory, 16)[0] == 0 and back == b"\xff" * 16
-    assert driver.cuMemFree(2**64 - 1)[0] != 0  # an address like any other, and none of ours
+    assert driver.cuMemFree(2**64 - 1)[0] != 0  # an arbitrary address
     assert driver.cuMemFree(memory)[0] == 0
 
 
-def test_keywords_and_mistakes(device: object) -> None:
+def test_keyword_arguments_work_and_wrong_ones_raise(device: object) -> None:
     assert driver.cuDeviceGet(ordinal=0)[0] == 0
     with pytest.raises(TypeError, match="missing required argument 'bytesize'"):
         driver.cuMemAlloc()
@@ -69,24 +69,24 @@ def test_keywords_and_mistakes(device: object) -> None:
         driver.cuMemAlloc(1, bytesize=1)
 
 
-def test_errors_come_back_with_none_for_values(device: object) -> None:
+def test_error_is_returned_with_none_for_values(device: object) -> None:
     assert driver.cuDeviceGet(9999) == (driver.CUresult.CUDA_ERROR_INVALID_DEVICE, None)
     assert driver.cuDeviceGetName(256, 9999) == (driver.CUresult.CUDA_ERROR_INVALID_DEVICE, None)
 
 
 @pytest.mark.parametrize("size", [-1, 1 << 64])
-def test_a_size_out_of_range_names_its_parameter(size: int) -> None:
+def test_size_out_of_range_raises_an_error_that_names_the_parameter(size: int) -> None:
     with pytest.raises(OverflowError, match=r"cuMemAlloc\(\): bytesize must be between 0 and"):
         driver.cuMemAlloc(size)
 
 
 @pytest.mark.parametrize("size", ["16", 1.5, None, [16]])
-def test_a_size_of_the_wrong_type_names_its_parameter(size: object) -> None:
+def test_size_of_the_wrong_type_raises_an_error_that_names_the_parameter(size: object) -> None:
     with pytest.raises(TypeError, match=r"cuMemAlloc\(\): bytesize must be an integer"):
         driver.cuMemAlloc(size)
 
 
-def test_sizes_may_be_anything_that_is_a_whole_number(context: object) -> None:
+def test_size_accepts_any_integer_type(context: object) -> None:
     numpy = pytest.importorskip("numpy")
     for size in (numpy.uint32(64), numpy.array(64), 64.0):
         code, pointer = driver.cuMemAlloc(size)
@@ -111,12 +111,12 @@ def test_the_raising_style_raises_and_returns_bare_values(context: object) -> No
     assert pickle.loads(pickle.dumps(caught.value)).code is caught.value.code
 
 
-def test_a_short_list_is_noticed() -> None:
+def test_list_shorter_than_its_count_raises() -> None:
     with pytest.raises(ValueError, match="options has 1 elements, but numOptions is 2"):
         nvrtc.nvrtcCompileProgram(0, 2, [b"-G"])
 
 
-def test_every_name_of_a_module_can_be_made() -> None:
+def test_every_name_of_a_module_can_be_accessed() -> None:
     for module in (driver, runtime, nvrtc):
         for name in module.__all__:
             assert getattr(module, name) is not None
@@ -124,7 +124,7 @@ def test_every_name_of_a_module_can_be_made() -> None:
         _ = driver.cuNothing
 
 
-def test_importing_makes_no_class_and_loads_no_library() -> None:
+def test_import_creates_no_class_and_loads_no_library() -> None:
     code = (
         "import sys; from cuda.bindings import driver, runtime, nvrtc;"
         "assert not [n for n in vars(driver) if n.startswith('CU')];"

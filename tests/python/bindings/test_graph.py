@@ -1,4 +1,4 @@
-"""Graphs through the driver and the runtime: nodes, edges, parameters, captures, host functions that stay alive."""
+"""Graphs through the driver and runtime bindings: nodes, edges, parameters, captures, lifetime of host functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(graph: Any, stream: Any, check: Any, times: int = 1) -> None:
     check(driver.cuGraphExecDestroy(executable))
 
 
-def test_a_kernel_node_and_a_host_node(compile_kernel: Any, cell: Any, stream: Any, check: Any) -> None:
+def test_graph_with_a_kernel_and_a_host_node_runs(compile_kernel: Any, cell: Any, stream: Any, check: Any) -> None:
     seen: list[Any] = []
     graph = check(driver.cuGraphCreate(0))
     params = driver.CUDA_KERNEL_NODE_PARAMS()
@@ -62,7 +62,7 @@ def test_a_kernel_node_and_a_host_node(compile_kernel: Any, cell: Any, stream: A
     check(driver.cuGraphDestroy(graph))
 
 
-def test_a_captured_host_function_lives_with_the_graph(cell: Any, stream: Any, check: Any) -> None:
+def test_captured_host_function_is_kept_by_the_graph(cell: Any, stream: Any, check: Any) -> None:
     seen: list[Any] = []
     check(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
     check(driver.cuMemsetD32Async(cell, 9, 1, stream))
@@ -81,7 +81,7 @@ def test_a_captured_host_function_lives_with_the_graph(cell: Any, stream: Any, c
     check(driver.cuGraphDestroy(graph))
 
 
-def test_the_runtime_builds_graphs_too(cell: Any, check: Any) -> None:
+def test_runtime_graph_runs(cell: Any, check: Any) -> None:
     graph = check(runtime.cudaGraphCreate(0))
     params = runtime.cudaMemsetParams()
     params.dst, params.value, params.elementSize, params.width, params.height = int(cell), 3, 4, 1, 1
@@ -98,6 +98,6 @@ def test_the_runtime_builds_graphs_too(cell: Any, check: Any) -> None:
     check(runtime.cudaGraphDestroy(graph))
 
 
-def test_a_dependency_that_is_missing_is_noticed(context: Any) -> None:
+def test_dependency_list_shorter_than_its_count_raises(context: Any) -> None:
     with pytest.raises(ValueError, match="dependencies has 0 elements, but numDependencies is 1"):
         driver.cuGraphAddEmptyNode(0, [], 1)

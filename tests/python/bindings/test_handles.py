@@ -1,4 +1,4 @@
-"""Handles, None and integers interchange; handles of another kind do not."""
+"""Handles, None and integers are interchangeable; handles of different types are not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from cuda.bindings import driver, runtime
 
 
-def test_a_handle_is_a_number_with_a_type() -> None:
+def test_handle_has_a_number_and_a_type() -> None:
     handle = driver.CUstream(7)
     assert int(handle) == 7
     assert handle == driver.CUstream(7)
@@ -22,7 +22,7 @@ def test_a_handle_is_a_number_with_a_type() -> None:
     assert repr(driver.CUdevice(3)) == "<CUdevice 3>"
 
 
-def test_a_handle_hashes_and_compares_as_its_number() -> None:
+def test_handle_hash_and_repr_follow_its_number() -> None:
     for number in (0, 1, 2**61 - 2, 2**61 - 1, 2**61, 2**64 - 1):
         handle = driver.CUdeviceptr(number)
         assert hash(handle) == hash(number) and handle == driver.CUdeviceptr(init_value=number)
@@ -33,28 +33,28 @@ def test_a_handle_hashes_and_compares_as_its_number() -> None:
     assert handle != "7" and handle != driver.CUevent(7) and {handle: 1}[driver.CUstream(7)] == 1
 
 
-def test_get_ptr_is_where_the_value_lies() -> None:
+def test_get_ptr_is_the_address_of_the_value() -> None:
     handle = driver.CUdeviceptr(0x1234)
     assert ctypes.c_uint64.from_address(handle.getPtr()).value == 0x1234
 
 
-def test_ptr_names_memory_to_look_at() -> None:
+def test_ptr_argument_reads_the_handle_from_memory() -> None:
     memory = ctypes.c_uint64(99)
     handle = driver.CUevent(_ptr=ctypes.addressof(memory))
     memory.value = 100
     assert int(handle) == 100
 
 
-def test_runtime_handles_are_the_drivers() -> None:
+def test_runtime_handles_derive_from_driver_handles() -> None:
     assert issubclass(runtime.cudaStream_t, driver.CUstream)
     assert runtime.cudaStream_t(5) == driver.CUstream(5)
 
 
-def test_streams_speak_the_stream_protocol() -> None:
+def test_stream_handle_implements_the_stream_protocol() -> None:
     assert driver.CUstream(9).__cuda_stream__() == (0, 9)
 
 
-def test_handles_pickle() -> None:
+def test_handles_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(driver.CUstream(3))) == driver.CUstream(3)
 
 
@@ -63,7 +63,7 @@ def test_none_zero_and_handle_mean_the_same_stream(context: object) -> None:
         assert driver.cuStreamSynchronize(stream) == (0,)
 
 
-def test_another_kind_of_handle_is_refused() -> None:
+def test_handle_of_another_type_raises() -> None:
     with pytest.raises(TypeError, match=r"cuStreamQuery\(\): hStream must be CUstream, not .*CUevent"):
         driver.cuStreamQuery(driver.CUevent(0))
 
@@ -77,12 +77,12 @@ def test_an_object_with_the_stream_protocol_is_a_stream(context: object) -> None
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 64])
-def test_a_handle_must_fit(value: int) -> None:
+def test_handle_value_out_of_range_raises(value: int) -> None:
     with pytest.raises(OverflowError, match="init_value"):
         driver.CUstream(value)
 
 
-def test_classes_are_called_in_every_way() -> None:
+def test_handle_constructor_accepts_every_argument_form() -> None:
     assert int(driver.CUstream()) == int(driver.CUstream(None)) == 0
     assert int(driver.CUstream(init_value=7)) == int(driver.CUstream(driver.CUstream(7))) == 7
     memory = ctypes.c_uint64(9)
@@ -99,7 +99,7 @@ def test_classes_are_called_in_every_way() -> None:
     assert driver.CUtensorMap().getPtr() % 64 == 0
 
 
-def test_a_class_of_a_program_may_derive_from_a_handle_or_a_struct() -> None:
+def test_user_class_can_derive_from_a_handle_or_a_struct() -> None:
     class Mine(driver.CUstream):
         def __init__(self, value: int, name: str = "") -> None:
             self.name = name
@@ -120,8 +120,8 @@ def test_a_class_of_a_program_may_derive_from_a_handle_or_a_struct() -> None:
     assert extent.volume == 24
 
 
-@pytest.mark.cpu_only  # NVIDIA's driver follows such a handle
-def test_what_is_closed_is_an_error_that_names_the_call(context: object) -> None:
+@pytest.mark.cpu_only  # NVIDIA's driver dereferences such a handle
+def test_destroyed_handle_raises_an_error_that_names_the_function(context: object) -> None:
     from cuda.bindings.driver import raising as cu
 
     pool = driver.CUmemPoolProps()
@@ -142,7 +142,7 @@ def test_what_is_closed_is_an_error_that_names_the_call(context: object) -> None
 
 @pytest.mark.cpu_only
 @pytest.mark.parametrize("call", ["driver.cuInit(0)", "runtime.cudaFree(0)", "nvml.init_v2()"])
-def test_a_missing_library_says_what_was_looked_for(call: str) -> None:
+def test_missing_library_raises_an_error_that_lists_the_paths(call: str) -> None:
     program = f"from cuda.bindings import driver, nvml, runtime\nprint({call})"
     environment = {**os.environ, "CUCORE_DEVICE": "gpu"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
@@ -176,7 +176,7 @@ def test_signed_integers_of_32_bits_do_not_wrap(name: str) -> None:
             cls(wrong)
 
 
-def test_a_device_number_that_does_not_fit_is_refused_by_calls() -> None:
+def test_device_number_out_of_range_raises() -> None:
     with pytest.raises(OverflowError, match="2147483648"):
         driver.cuDeviceGetName(16, 1 << 31)
 

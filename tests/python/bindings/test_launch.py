@@ -61,7 +61,7 @@ def launch(compile_kernel: Any, stream: Any, check: Any) -> Any:
 TYPES = (ctypes.c_int, ctypes.c_void_p, ctypes.c_float, ctypes.c_void_p, None, ctypes.c_void_p)
 
 
-def test_numpy_array_of_addresses_or_its_address(launch: Any, cells: Any) -> None:
+def test_kernel_params_accept_a_numpy_array_of_addresses(launch: Any, cells: Any) -> None:
     np = pytest.importorskip("numpy")
     (a, b, c), read = cells
     struct = np.dtype([("value", np.int32)], align=True)
@@ -75,7 +75,7 @@ def test_numpy_array_of_addresses_or_its_address(launch: Any, cells: Any) -> Non
     assert read() == (2, 123.5, 5)
 
 
-def test_ctypes_types_and_none_for_what_knows_its_place(launch: Any, cells: Any) -> None:
+def test_kernel_params_accept_ctypes_types_and_none(launch: Any, cells: Any) -> None:
     (a, b, c), read = cells
     launch(((7, a, 2.5, b, testStruct(9), c), TYPES))
     assert read() == (7, 2.5, 9)
@@ -90,17 +90,17 @@ def test_ctypes_types_and_none_for_what_knows_its_place(launch: Any, cells: Any)
     assert read() == (3, 0.5, 4)
 
 
-PLAIN = (*TYPES[:4], ctypes.c_int, TYPES[5])  # a struct of one int goes as an int as well
+PLAIN = (*TYPES[:4], ctypes.c_int, TYPES[5])  # a struct of one int is passed as an int
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**31 - 1, 2**32 - 1, -(2**31), 2**40 + 5])
-def test_plain_values_go_the_same_way_in_every_launch(launch: Any, cells: Any, number: int) -> None:
-    """The first launch of a kernel asks the driver about it; later ones count on the answer."""
+def test_plain_kernel_params_are_converted_in_every_launch(launch: Any, cells: Any, number: int) -> None:
+    """The first launch of a kernel queries its parameters; later launches use the cached layout."""
     (a, b, c), read = cells
     for turn in range(3):
         launch(((number, a, turn + 0.25, b, turn, c), PLAIN))
         assert read() == (ctypes.c_int(number).value, turn + 0.25, turn)
-        launch(((turn, a, turn, b, 1, c), PLAIN))  # an int for a float
+        launch(((turn, a, turn, b, 1, c), PLAIN))  # an int as a float argument
         assert read() == (turn, turn, 1)
         with pytest.raises(TypeError, match="is missing: 5 were given"):
             launch(((number, a, 0.25, b, turn), PLAIN[:5]))
@@ -122,7 +122,7 @@ def test_launch_with_a_config(launch: Any, cells: Any, stream: Any, check: Any) 
     assert read() == (21, 1.5, 22)
 
 
-def test_mistakes_in_kernel_arguments_are_named(launch: Any) -> None:
+def test_wrong_kernel_params_raise_an_error_that_names_them(launch: Any) -> None:
     with pytest.raises(TypeError, match="2 values but 1 types"):
         launch(((1, 2), (ctypes.c_int,)))
     with pytest.raises(TypeError, match=r"kernelParams\[0\]: type None needs an object with getPtr"):
@@ -156,7 +156,7 @@ def test_a_ctypes_function_is_a_host_function(stream: Any, check: Any) -> None:
     assert seen == [77]
 
 
-def test_an_exception_in_a_callback_is_reported_and_forgotten(stream: Any, check: Any) -> None:
+def test_exception_in_a_callback_is_reported(stream: Any, check: Any) -> None:
     import sys
 
     reports: list[Any] = []
@@ -169,7 +169,7 @@ def test_an_exception_in_a_callback_is_reported_and_forgotten(stream: Any, check
     assert reports and reports[0].exc_type is ZeroDivisionError
 
 
-def test_occupancy_asks_a_python_function(launch: Any, check: Any) -> None:
+def test_occupancy_calls_a_python_function(launch: Any, check: Any) -> None:
     asked: list[int] = []
 
     def shared(block_size: int) -> int:

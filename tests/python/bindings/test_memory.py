@@ -1,4 +1,4 @@
-"""Memory through the driver: buffers of any kind, checked lengths, attributes."""
+"""Memory through the driver bindings: buffers of any kind, length checks, attributes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def buffer(context: Any, check: Any) -> Any:
     check(driver.cuMemFree(pointer))
 
 
-def test_bytes_go_there_and_back(buffer: Any, check: Any) -> None:
+def test_bytes_are_copied_to_the_device_and_back(buffer: Any, check: Any) -> None:
     check(driver.cuMemcpyHtoD(buffer, bytes(range(64)), 64))
     back = bytearray(64)
     check(driver.cuMemcpyDtoH(back, buffer, 64))
     assert back == bytes(range(64))
 
 
-def test_numpy_arrays_are_buffers(buffer: Any, check: Any) -> None:
+def test_numpy_array_is_accepted_as_a_buffer(buffer: Any, check: Any) -> None:
     np = pytest.importorskip("numpy")
     there = np.arange(16, dtype=np.float32)
     back = np.zeros_like(there)
@@ -33,19 +33,19 @@ def test_numpy_arrays_are_buffers(buffer: Any, check: Any) -> None:
     assert (there == back).all()
 
 
-def test_a_buffer_that_is_too_small_is_refused(buffer: Any) -> None:
+def test_too_small_buffer_raises(buffer: Any) -> None:
     with pytest.raises(ValueError, match=r"srcHost has 3 bytes, but the call uses 64"):
         driver.cuMemcpyHtoD(buffer, b"abc", 64)
     with pytest.raises(ValueError, match=r"dstHost has 8 bytes, but the call uses 64"):
         driver.cuMemcpyDtoH(bytearray(8), buffer, 64)
 
 
-def test_shared_bytes_objects_are_never_written(buffer: Any) -> None:
+def test_bytes_object_as_output_buffer_raises(buffer: Any) -> None:
     with pytest.raises(ValueError, match="dstHost must be a contiguous writable buffer"):
         driver.cuMemcpyDtoH(b"x", buffer, 1)
 
 
-def test_a_buffer_that_is_not_contiguous_is_refused(buffer: Any) -> None:
+def test_non_contiguous_buffer_raises(buffer: Any) -> None:
     with pytest.raises(BufferError, match="srcHost must be a contiguous buffer"):
         driver.cuMemcpyHtoD(buffer, memoryview(bytes(128))[::2], 64)
 
@@ -70,7 +70,7 @@ def test_pool_attributes_are_read_and_written(device: Any, context: Any, check: 
     check(driver.cuMemPoolSetAttribute(pool, threshold, before))
 
 
-def test_names_come_back_as_bytes(device: Any, check: Any) -> None:
+def test_names_are_returned_as_bytes(device: Any, check: Any) -> None:
     assert isinstance(check(driver.cuDeviceGetName(256, device)), bytes)
     assert check(driver.cuGetErrorName(driver.CUresult.CUDA_ERROR_NOT_FOUND)) == b"CUDA_ERROR_NOT_FOUND"
     assert len(check(driver.cuDeviceGetUuid(device)).bytes) == 16
@@ -78,12 +78,12 @@ def test_names_come_back_as_bytes(device: Any, check: Any) -> None:
         driver.cuDeviceGetName(1 << 30, device)
 
 
-def test_a_source_in_ordinary_memory_may_go_once_an_asynchronous_copy_has_returned(stream: Any, check: Any) -> None:
+def test_pageable_source_can_be_freed_after_an_async_copy_returns(stream: Any, check: Any) -> None:
     size = 1 << 16
     pointer = check(driver.cuMemAlloc(size))
     go_on = threading.Event()
     check(driver.cuLaunchHostFunc(stream, lambda _: go_on.wait(), None))
-    threading.Timer(0.2, go_on.set).start()  # a driver may wait for its turn before it has read the source
+    threading.Timer(0.2, go_on.set).start()  # a driver may read the source only when the copy runs
     source = bytearray(b"A" * size)
     check(driver.cuMemcpyHtoDAsync(pointer, source, size, stream))
     source[:] = b"B" * size

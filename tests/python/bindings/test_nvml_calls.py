@@ -1,4 +1,4 @@
-"""Every function of cuda.bindings.nvml hands its arguments to C in their places (tests/doubles/nvml_calls.cpp notes them)."""
+"""Every function of cuda.bindings.nvml passes its arguments to C in order (tests/doubles/nvml_calls.cpp records them)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def said() -> dict[str, str]:
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
 
-def test_arguments_arrive_where_they_belong(said: dict[str, str]) -> None:
+def test_every_nvml_function_passes_its_arguments_in_order(said: dict[str, str]) -> None:
     assert len(said) > 300
     assert {name: text for name, text in said.items() if text not in ("ok", "own") and name not in BY_HAND} == {}
 
 
-def test_what_the_library_does_itself_is_tested_elsewhere(said: dict[str, str]) -> None:
-    shapes = (HERE / "test_nvml_shapes.py").read_text()
+def test_functions_implemented_by_the_double_are_tested_elsewhere(said: dict[str, str]) -> None:
+    shapes = (HERE / "test_nvml_arrays.py").read_text()
     own = [name for name, text in said.items() if text == "own"]
     assert [name for name in own if name not in shapes] == ["init_v2", "shutdown"]

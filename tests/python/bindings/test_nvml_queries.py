@@ -1,4 +1,4 @@
-"""What NVML answers about the device, the CPU device's own library or NVIDIA's: every query answers or says why not."""
+"""NVML queries, with the CPU device's library or NVIDIA's: every query returns a value or a documented error."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import pytest
 from cuda.bindings import nvml
 
-# What a query may say instead of a value on a machine that lacks the thing asked about.
+# Errors that a query may return instead of a value if the machine lacks the feature.
 ABSENT = (
     nvml.NotSupportedError, nvml.NotFoundError, nvml.NoPermissionError, nvml.InvalidArgumentError, nvml.FunctionNotFoundError,
     nvml.ArgumentVersionMismatchError, nvml.NoDataError, nvml.InvalidStateError, nvml.UnknownError, nvml.InsufficientSizeError,
     nvml.GpuNotFoundError, nvml.DeprecatedError,
 )  # fmt: skip
-# Queries whose name says "get" but that wait or gather for long.
+# "get" functions that wait or collect data for a long time.
 SLOW = {"device_perf_metrics_get_samples_v1", "device_get_nv_link_telemetry_samples_v1"}
 
 
@@ -36,7 +36,7 @@ def queries(signature: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", queries("(device)"))
-def test_a_query_about_the_device_answers_or_says_why_not(device: int, name: str) -> None:
+def test_device_query_returns_a_value_or_a_reason(device: int, name: str) -> None:
     try:
         value = getattr(nvml, name)(device)
     except ABSENT:
@@ -48,7 +48,7 @@ def test_a_query_about_the_device_answers_or_says_why_not(device: int, name: str
 
 
 @pytest.mark.parametrize("name", queries("()"))
-def test_a_query_about_the_system_answers_or_says_why_not(device: int, name: str) -> None:
+def test_system_query_returns_a_value_or_a_reason(device: int, name: str) -> None:
     try:
         value = getattr(nvml, name)()
     except ABSENT:
@@ -59,7 +59,7 @@ def test_a_query_about_the_system_answers_or_says_why_not(device: int, name: str
     assert value is not None
 
 
-def test_names_of_a_device_lead_back_to_it(device: int) -> None:
+def test_device_is_found_by_each_of_its_identifiers(device: int) -> None:
     assert nvml.device_get_index(device) == 0 and nvml.device_get_minor_number(device) >= 0
     place = nvml.device_get_pci_info_v3(device)
     assert nvml.device_get_handle_by_pci_bus_id_v2(place.bus_id) == device
@@ -71,7 +71,7 @@ def test_names_of_a_device_lead_back_to_it(device: int) -> None:
         nvml.device_get_handle_by_serial("no such serial")
 
 
-def test_numbers_of_a_device_agree_with_each_other(device: int) -> None:
+def test_device_values_are_consistent(device: int) -> None:
     assert nvml.device_get_cuda_compute_capability(device)[0] >= 7
     memory = nvml.device_get_memory_info_v2(device)
     assert 0 < memory.used + memory.free <= memory.total
@@ -84,14 +84,14 @@ def test_numbers_of_a_device_agree_with_each_other(device: int) -> None:
     assert 0 <= nvml.device_get_performance_state(device) <= 32
 
 
-def test_processes_are_seen(device: int) -> None:
+def test_running_processes_are_listed(device: int) -> None:
     processes = nvml.device_get_compute_running_processes_v3(device)
     assert all(pid > 0 for pid in (p.pid for p in processes))
     with contextlib.suppress(*ABSENT):
         assert nvml.system_get_process_name(os.getpid())
 
 
-def test_versions(device: int) -> None:
+def test_system_versions_are_consistent(device: int) -> None:
     assert nvml.system_get_cuda_driver_version() == nvml.system_get_cuda_driver_version_v2() >= 12000
     assert nvml.system_get_driver_version() and nvml.system_get_nvml_version()
     assert "success" in nvml.error_string(0).lower()
@@ -109,7 +109,9 @@ def test_versions(device: int) -> None:
         ("device_get_thermal_settings", (0,)), ("device_get_accounting_stats", (1,)), ("device_get_memory_error_counter", (0, 0, 0)),
     ],
 )  # fmt: skip
-def test_queries_with_a_choice(device: int, name: str, arguments: tuple[int, ...]) -> None:
+def test_query_with_an_enum_argument_returns_a_value_or_a_reason(
+    device: int, name: str, arguments: tuple[int, ...]
+) -> None:
     try:
         value = getattr(nvml, name)(device, *arguments)
     except ABSENT:
@@ -117,7 +119,7 @@ def test_queries_with_a_choice(device: int, name: str, arguments: tuple[int, ...
     assert value is not None
 
 
-def test_events_are_waited_for_with_a_set(device: int) -> None:
+def test_event_set_wait_times_out(device: int) -> None:
     try:
         made = nvml.event_set_create()
     except nvml.NotSupportedError:
@@ -130,7 +132,7 @@ def test_events_are_waited_for_with_a_set(device: int) -> None:
     nvml.event_set_free(made)
 
 
-def test_a_library_that_is_shut_down_says_so(device: int) -> None:
-    nvml.init_v2()  # counted: the module's own stays
+def test_query_after_shutdown_raises_uninitialized(device: int) -> None:
+    nvml.init_v2()  # reference counted: the module's own initialization remains
     nvml.shutdown()
     assert nvml.device_get_count_v2() >= 1

@@ -35,7 +35,7 @@ def test_nvjitlink_links_ptx_to_a_cubin() -> None:
     nvjitlink.destroy(linker)
 
 
-def test_nvjitlink_errors_carry_their_status() -> None:
+def test_nvjitlink_error_has_its_status() -> None:
     needs(nvjitlink.version)
     with pytest.raises(nvjitlink.nvJitLinkError) as caught:
         nvjitlink.create(1, ["-no-such-option"])
@@ -78,7 +78,7 @@ def test_nvml_has_an_exception_for_each_code() -> None:
     nvml.check_status_size(7)
 
 
-def test_nvml_structs_carry_their_version() -> None:
+def test_nvml_struct_has_its_version() -> None:
     memory = nvml.Memory_v2()
     assert memory.version == (2 << 24) | 40
     memory.total = 5
@@ -107,7 +107,7 @@ def test_dtypes_have_the_layout_of_the_structs() -> None:
     assert cufile.io_vec_dtype.names is not None
 
 
-def test_nvml_answers_where_there_is_a_driver() -> None:
+def test_nvml_queries_work_with_a_driver() -> None:
     try:
         nvml.init_v2()
     except (RuntimeError, nvml.NvmlError) as error:
@@ -118,7 +118,7 @@ def test_nvml_answers_where_there_is_a_driver() -> None:
         device = nvml.device_get_handle_by_index_v2(0)
         assert isinstance(nvml.device_get_name(device), str)
         assert nvml.device_get_memory_info_v2(device).total > 0
-        with contextlib.suppress(nvml.NotSupportedError):  # a device without a sensor says so
+        with contextlib.suppress(nvml.NotSupportedError):  # a device without a sensor raises an error
             assert nvml.device_get_temperature_v(device, nvml.TemperatureSensors.TEMPERATURE_GPU) > 0
         with pytest.raises(nvml.InvalidArgumentError):
             nvml.device_get_handle_by_index_v2(9999)

@@ -1,4 +1,4 @@
-"""The runtime API: contexts on demand, last errors, memory, copies, arrays, textures, libraries."""
+"""The runtime bindings: implicit contexts, last error, memory, copies, arrays, textures, libraries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cuda.bindings import driver, nvrtc, runtime
 KIND = runtime.cudaMemcpyKind
 
 
-def test_a_context_is_made_on_demand_on_every_thread(check: Any) -> None:
+def test_primary_context_becomes_current_on_first_use_in_every_thread(check: Any) -> None:
     contexts: list[Any] = []
 
     def work() -> None:
@@ -25,7 +25,7 @@ def test_a_context_is_made_on_demand_on_every_thread(check: Any) -> None:
     assert contexts[0] == contexts[1] != 0
 
 
-def test_the_last_error_belongs_to_the_thread(check: Any) -> None:
+def test_last_error_is_per_thread(check: Any) -> None:
     runtime.cudaGetLastError()
     assert runtime.cudaSetDevice(9999) == (runtime.cudaError_t.cudaErrorInvalidDevice,)
     other: list[Any] = []
@@ -38,13 +38,13 @@ def test_the_last_error_belongs_to_the_thread(check: Any) -> None:
     assert runtime.cudaGetLastError() == (0,)
 
 
-def test_errors_have_names_and_texts() -> None:
+def test_errors_have_names_and_descriptions() -> None:
     error = runtime.cudaError_t.cudaErrorInvalidValue
     assert runtime.cudaGetErrorName(error) == (0, b"cudaErrorInvalidValue")
     assert b"invalid" in runtime.cudaGetErrorString(error)[1]
 
 
-def test_properties_agree_with_attributes(check: Any) -> None:
+def test_device_properties_equal_attributes(check: Any) -> None:
     prop = check(runtime.cudaGetDeviceProperties(0))
     attribute = runtime.cudaDeviceAttr
     assert prop.name
@@ -54,7 +54,7 @@ def test_properties_agree_with_attributes(check: Any) -> None:
     assert prop.totalGlobalMem > 0
 
 
-def test_copies_in_one_and_two_dimensions(check: Any) -> None:
+def test_1d_and_2d_copies_preserve_bytes(check: Any) -> None:
     pointer = check(runtime.cudaMalloc(256))
     assert type(pointer) is int
     data = bytes(range(256))
@@ -73,7 +73,7 @@ def test_copies_in_one_and_two_dimensions(check: Any) -> None:
     assert runtime.cudaMalloc(0)[1] == 0
 
 
-def test_a_wrong_direction_is_an_error() -> None:
+def test_wrong_copy_direction_returns_an_error() -> None:
     assert runtime.cudaMemcpy(0, 0, 1, 77) == (runtime.cudaError_t.cudaErrorInvalidMemcpyDirection,)
     assert runtime.cudaGetLastError()[0] == runtime.cudaError_t.cudaErrorInvalidMemcpyDirection
 
@@ -94,7 +94,7 @@ def test_pitched_memory_is_set_and_copied_in_three_dimensions(check: Any) -> Non
     check(runtime.cudaFree(pitched.ptr))
 
 
-def test_pointers_say_what_they_are(check: Any) -> None:
+def test_pointer_attributes_have_the_memory_type(check: Any) -> None:
     device, host = check(runtime.cudaMalloc(16)), check(runtime.cudaMallocHost(16))
     ours = ctypes.create_string_buffer(16)
     kinds = [check(runtime.cudaPointerGetAttributes(p)).type for p in (device, host, ctypes.addressof(ours))]
@@ -104,7 +104,7 @@ def test_pointers_say_what_they_are(check: Any) -> None:
     check(runtime.cudaFreeHost(host))
 
 
-def test_streams_and_events(check: Any) -> None:
+def test_streams_and_events_are_created_and_queried(check: Any) -> None:
     stream, start, end = (
         check(runtime.cudaStreamCreate()),
         check(runtime.cudaEventCreate()),
@@ -124,7 +124,7 @@ def test_streams_and_events(check: Any) -> None:
     check(runtime.cudaStreamDestroy(stream))
 
 
-def test_arrays_keep_their_description(check: Any) -> None:
+def test_array_returns_its_descriptor(check: Any) -> None:
     desc = check(runtime.cudaCreateChannelDesc(32, 32, 0, 0, runtime.cudaChannelFormatKind.cudaChannelFormatKindFloat))
     array = check(runtime.cudaMallocArray(desc, 4, 2, 0))
     data = bytes(range(64))
@@ -141,7 +141,7 @@ def test_arrays_keep_their_description(check: Any) -> None:
     runtime.cudaGetLastError()
 
 
-def test_a_library_gives_kernels_that_launch(check: Any) -> None:
+def test_kernel_of_a_library_launches(check: Any) -> None:
     source = b'extern "C" __global__ void fill(int *p, int v) { p[threadIdx.x] = v + threadIdx.x; }'
     major = check(runtime.cudaDeviceGetAttribute(runtime.cudaDeviceAttr.cudaDevAttrComputeCapabilityMajor, 0))
     minor = check(runtime.cudaDeviceGetAttribute(runtime.cudaDeviceAttr.cudaDevAttrComputeCapabilityMinor, 0))

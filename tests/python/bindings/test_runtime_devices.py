@@ -1,4 +1,4 @@
-"""Devices, shares of devices, streams, captures and code through the runtime bindings."""
+"""Devices, execution contexts, streams, captures and code through the runtime bindings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def library(ptx: bytes, check: Any) -> Any:
 # ---- devices
 
 
-def test_settings_of_the_device(check: Any) -> None:
+def test_device_settings_are_returned(check: Any) -> None:
     check(r.cudaDeviceSetCacheConfig(r.cudaFuncCache.cudaFuncCachePreferShared))
     assert isinstance(check(r.cudaDeviceGetCacheConfig()), r.cudaFuncCache)
     check(r.cudaDeviceSetSharedMemConfig(r.cudaSharedMemConfig.cudaSharedMemBankSizeFourByte))
@@ -72,7 +72,7 @@ def test_settings_of_the_device(check: Any) -> None:
     assert r.cudaDeviceFlushGPUDirectRDMAWrites(target, scope)[0] in (0, r.cudaError_t.cudaErrorNotSupported)
 
 
-def test_peers_and_atomics(since: Any, check: Any) -> None:
+def test_peer_and_atomic_capabilities_are_returned(since: Any, check: Any) -> None:
     rank = r.cudaDeviceP2PAttr.cudaDevP2PAttrPerformanceRank
     if check(r.cudaGetDeviceCount()) == 1:
         invalid = r.cudaError_t.cudaErrorInvalidDevice
@@ -97,12 +97,12 @@ assert d.cuDevicePrimaryCtxGetState(0)[2] == 0
 """
 
 
-def test_a_device_is_reset() -> None:
+def test_device_reset_frees_its_memory() -> None:
     done = subprocess.run([sys.executable, "-c", RESET], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_notifications_go_to_a_callable_until_it_is_unregistered(check: Any) -> None:
+def test_async_notification_callback_is_freed_with_its_registration(check: Any) -> None:
     def told(info: Any, data: Any, registration: Any) -> None:
         raise AssertionError("no pool is over its budget")
 
@@ -116,7 +116,7 @@ def test_notifications_go_to_a_callable_until_it_is_unregistered(check: Any) -> 
     assert gone() is None
 
 
-def test_shares_of_a_device_have_contexts_streams_and_events(since: Any, check: Any) -> None:
+def test_execution_context_has_resources_streams_and_events(since: Any, check: Any) -> None:
     since(13010)
     whole = check(r.cudaDeviceGetDevResource(0, SM))
     groups, count, rest = check(r.cudaDevSmResourceSplitByCount(1, whole, 0, 1))
@@ -147,7 +147,7 @@ def test_shares_of_a_device_have_contexts_streams_and_events(since: Any, check: 
 # ---- streams
 
 
-def test_attributes_and_callbacks_of_streams(stream: Any, since: Any, check: Any) -> None:
+def test_stream_attributes_are_returned_and_callbacks_run(stream: Any, since: Any, check: Any) -> None:
     value = r.cudaStreamAttrValue()
     value.syncPolicy = r.cudaSynchronizationPolicy.cudaSyncPolicyBlockingSync
     policy = r.cudaStreamAttrID.cudaLaunchAttributeSynchronizationPolicy
@@ -167,7 +167,7 @@ def test_attributes_and_callbacks_of_streams(stream: Any, since: Any, check: Any
     assert seen[1] == "more"
 
 
-def test_captures_into_a_graph(stream: Any, check: Any) -> None:
+def test_capture_to_an_existing_graph_adds_nodes(stream: Any, check: Any) -> None:
     memory = check(r.cudaMalloc(64))
     graph = check(r.cudaGraphCreate(0))
     first = check(r.cudaGraphAddEmptyNode(graph, None, 0))
@@ -187,7 +187,7 @@ def test_captures_into_a_graph(stream: Any, check: Any) -> None:
     check(r.cudaFree(memory))
 
 
-def test_a_graph_is_captured_again_and_a_callable_sees_each_change(stream: Any, since: Any, check: Any) -> None:
+def test_recapture_calls_back_with_each_change(stream: Any, since: Any, check: Any) -> None:
     since(13030)
     memory = check(r.cudaMalloc(64))
     check(r.cudaStreamBeginCapture(stream, RELAXED))
@@ -224,11 +224,11 @@ def test_a_graph_is_captured_again_and_a_callable_sees_each_change(stream: Any, 
         check(r.cudaDeviceSynchronize())
     assert gone() is None
     check(r.cudaStreamBeginRecaptureToGraph(stream, RELAXED, check(r.cudaGraphCreate(0)), None))
-    check(r.cudaStreamEndCapture(stream))  # nothing in it, nobody to tell
+    check(r.cudaStreamEndCapture(stream))  # empty graph without a callback
     check(r.cudaFree(memory))
 
 
-def test_managed_memory_belongs_to_a_stream(stream: Any, check: Any) -> None:
+def test_managed_memory_is_attached_to_a_stream(stream: Any, check: Any) -> None:
     memory = check(r.cudaMallocManaged(4096, r.cudaMemAttachHost))
     check(r.cudaStreamAttachMemAsync(stream, memory, 0, r.cudaMemAttachSingle))
     check(r.cudaMemsetAsync(memory, 6, 4, stream))
@@ -240,7 +240,7 @@ def test_managed_memory_belongs_to_a_stream(stream: Any, check: Any) -> None:
 # ---- code
 
 
-def test_libraries_from_files_and_their_variables(ptx: bytes, check: Any, tmp_path: Path) -> None:
+def test_library_from_a_file_has_its_variables(ptx: bytes, check: Any, tmp_path: Path) -> None:
     file = tmp_path / "code.ptx"
     file.write_bytes(ptx.rstrip(b"\0"))
     library = check(r.cudaLibraryLoadFromFile(str(file).encode(), [], [], 0, [], [], 0))
@@ -250,7 +250,7 @@ def test_libraries_from_files_and_their_variables(ptx: bytes, check: Any, tmp_pa
     check(r.cudaLibraryUnload(library))
 
 
-def test_names_parameters_and_settings_of_kernels(library: Any, since: Any, check: Any) -> None:
+def test_kernel_has_name_parameters_and_attributes(library: Any, since: Any, check: Any) -> None:
     kernel = check(r.cudaLibraryGetKernel(library, b"mixed"))
     assert check(r.cudaFuncGetName(kernel)) == b"mixed"
     assert [check(r.cudaFuncGetParamInfo(kernel, i)) for i in range(3)] == [(0, 8), (8, 1), (16, 8)]
@@ -265,7 +265,7 @@ def test_names_parameters_and_settings_of_kernels(library: Any, since: Any, chec
     assert check(r.cudaFuncGetParamCount(kernel)) == 3
 
 
-def test_occupancy_with_flags_and_clusters(library: Any, check: Any) -> None:
+def test_occupancy_with_flags_and_clusters_returns_launchable_sizes(library: Any, check: Any) -> None:
     kernel = check(r.cudaLibraryGetKernel(library, b"add"))
     plain = check(r.cudaOccupancyMaxActiveBlocksPerMultiprocessor(kernel, 64, 0))
     assert check(r.cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(kernel, 64, 0, 0)) == plain
@@ -282,7 +282,7 @@ def test_occupancy_with_flags_and_clusters(library: Any, check: Any) -> None:
     assert check(r.cudaOccupancyMaxPotentialClusterSize(kernel, config)) >= 2
 
 
-def test_a_cooperative_launch(library: Any, stream: Any, check: Any) -> None:
+def test_cooperative_launch_runs(library: Any, stream: Any, check: Any) -> None:
     kernel = check(r.cudaLibraryGetKernel(library, b"add"))
     memory = check(r.cudaMalloc(4))
     check(r.cudaMemset(memory, 0, 4))
@@ -300,7 +300,7 @@ def test_a_cooperative_launch(library: Any, stream: Any, check: Any) -> None:
     check(r.cudaFree(memory))
 
 
-def test_variables_of_a_host_program_are_unknown(stream: Any, check: Any) -> None:
+def test_host_variable_returns_invalid_symbol(stream: Any, check: Any) -> None:
     unknown = r.cudaError_t.cudaErrorInvalidSymbol
     kind = r.cudaMemcpyKind.cudaMemcpyHostToDevice
     here, there = bytearray(4), ctypes.create_string_buffer(4)
@@ -325,20 +325,20 @@ def test_variables_of_a_host_program_are_unknown(stream: Any, check: Any) -> Non
     check(r.cudaGraphDestroy(graph))
 
 
-def test_what_remains(check: Any) -> None:
+def test_entry_points_and_versions_are_queried(check: Any) -> None:
     address, status = check(r.cudaGetDriverEntryPointByVersion(b"cuInit", 12000, 0))
     assert address and status == r.cudaDriverEntryPointQueryResult.cudaDriverEntryPointSuccess
     assert check(r.getLocalRuntimeVersion()) >= 12000
     assert r.cudaGetExportTable(r.cudaUUID_t())[0] != 0
 
 
-def test_logs(since: Any, check: Any, tmp_path: Path) -> None:
+def test_logs_are_dumped_and_reported_to_a_callback(since: Any, check: Any, tmp_path: Path) -> None:
     since(12090)
     seen: list[Any] = []
     registration = check(r.cudaLogsRegisterCallback(lambda *arguments: seen.append(arguments), "mine"))
     start = check(r.cudaLogsCurrent(0))
     code, library = r.cudaLibraryLoadData(b"this is no module at all\0", [], [], 0, [], [], 0)
-    if code == 0:  # a driver may put off looking at it
+    if code == 0:  # a driver may validate it later
         check(r.cudaLibraryUnload(library))
     text = bytearray(4096)
     check(r.cudaLogsDumpToMemory(start, text, len(text), 0))

@@ -1,4 +1,4 @@
-"""Graph nodes of every kind through the runtime bindings: their parameters got and set."""
+"""Parameters of every node type are returned and changed through the runtime bindings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ADD = 'extern "C" __global__ void add(int* p, int n) { atomicAdd(p, n); }'
 
 @pytest.fixture(autouse=True)
 def started(context: Any) -> Any:
-    """The runtime's functions run in the current context, here the one of the driver's fixtures."""
+    """Runtime functions use the current context, which is that of the driver fixtures."""
     yield
     r.cudaGetLastError()
 
@@ -35,7 +35,7 @@ def graph(context: Any, check: Any) -> Any:
 
 @pytest.fixture
 def run(context: Any, check: Any) -> Any:
-    """run(graph, change): launches it, after change(executable) if there is one."""
+    """run(graph, change): instantiates the graph, calls change(executable) if given, and launches it."""
     stream = check(r.cudaStreamCreate())
 
     def launch(graph: Any, change: Any = None) -> None:
@@ -72,7 +72,9 @@ def kernel(function: Any, pointer: int, n: int) -> Any:
     return made
 
 
-def test_copies_and_fills(graph: Any, run: Any, base: int, ints: Any, check: Any) -> None:
+def test_memcpy_and_memset_nodes_run_with_changed_parameters(
+    graph: Any, run: Any, base: int, ints: Any, check: Any
+) -> None:
     first = check(r.cudaGraphAddMemsetNode(graph, None, 0, fill(base, 3)))
     second = check(r.cudaGraphAddMemcpyNode(graph, [first], 1, copy(base, base + 4)))
     assert int(check(r.cudaGraphMemcpyNodeGetParams(second)).dstPtr.ptr) == base + 4
@@ -92,7 +94,7 @@ def test_copies_and_fills(graph: Any, run: Any, base: int, ints: Any, check: Any
     assert ints(base, 6) == [4, 3, 4, 4, 4, 4]
 
 
-def test_kernels_and_their_attributes(
+def test_kernel_nodes_copy_attributes_and_run_with_changed_parameters(
     graph: Any, run: Any, base: int, ints: Any, compile_kernel: Any, check: Any
 ) -> None:
     function = compile_kernel(ADD, "add")
@@ -118,7 +120,7 @@ def test_kernels_and_their_attributes(
     assert ints(base, 1) == [321]
 
 
-def test_events_host_functions_and_graphs_within(graph: Any, run: Any, base: int, ints: Any, check: Any) -> None:
+def test_event_host_and_child_graph_nodes_run(graph: Any, run: Any, base: int, ints: Any, check: Any) -> None:
     one, two = check(r.cudaEventCreate()), check(r.cudaEventCreate())
     record = check(r.cudaGraphAddEventRecordNode(graph, None, 0, one))
     wait = check(r.cudaGraphAddEventWaitNode(graph, [record], 1, one))
@@ -154,7 +156,7 @@ def test_events_host_functions_and_graphs_within(graph: Any, run: Any, base: int
         check(r.cudaEventDestroy(event))
 
 
-def test_memory_of_a_graph(graph: Any, run: Any, base: int, ints: Any, check: Any) -> None:
+def test_memory_nodes_allocate_and_free(graph: Any, run: Any, base: int, ints: Any, check: Any) -> None:
     params = r.cudaMemAllocNodeParams()
     params.poolProps.allocType = r.cudaMemAllocationType.cudaMemAllocationTypePinned
     params.poolProps.location.type = r.cudaMemLocationType.cudaMemLocationTypeDevice
@@ -170,7 +172,7 @@ def test_memory_of_a_graph(graph: Any, run: Any, base: int, ints: Any, check: An
     assert ints(base, 1) == [6]
 
 
-def test_one_struct_for_every_kind(
+def test_generic_node_parameters_add_and_change_every_node_type(
     graph: Any, run: Any, base: int, ints: Any, compile_kernel: Any, since: Any, check: Any
 ) -> None:
     since(13000)
@@ -213,7 +215,7 @@ def test_one_struct_for_every_kind(
 
 
 @pytest.mark.parametrize("newer", [False, True])
-def test_a_condition_decides_which_body_runs(
+def test_conditional_node_runs_the_body_of_its_value(
     newer: bool, graph: Any, run: Any, base: int, ints: Any, since: Any, check: Any
 ) -> None:
     since(13010 if newer else 13000)
@@ -233,7 +235,9 @@ def test_a_condition_decides_which_body_runs(
     assert ints(base, 2) == [0, 3]
 
 
-def test_edges_names_and_pictures(graph: Any, base: int, since: Any, check: Any, tmp_path: Path) -> None:
+def test_edges_identifiers_and_dot_output_are_queried(
+    graph: Any, base: int, since: Any, check: Any, tmp_path: Path
+) -> None:
     nodes = [check(r.cudaGraphAddMemsetNode(graph, None, 0, fill(base + 4 * i, 1))) for i in range(3)]
     check(r.cudaGraphAddDependencies(graph, nodes[:2], nodes[1:], None, 2))
     sources, targets, _, count = check(r.cudaGraphGetEdges(graph, 8))
@@ -263,7 +267,7 @@ def test_edges_names_and_pictures(graph: Any, base: int, since: Any, check: Any,
     check(r.cudaGraphExecDestroy(executable))
 
 
-def test_objects_of_the_program_live_as_long_as_a_graph(context: Any, check: Any) -> None:
+def test_user_object_is_destroyed_with_its_graph(context: Any, check: Any) -> None:
     gone: list[Any] = []
     owned = check(r.cudaUserObjectCreate("mine", gone.append, 1, r.cudaUserObjectFlags.cudaUserObjectNoDestructorSync))
     check(r.cudaUserObjectRetain(owned, 2))

@@ -61,7 +61,7 @@ def place(kind: str, number: int = 0) -> Any:
 # ---- copies
 
 
-def test_copies_between_devices_and_in_batches(memory: int, stream: Any, since: Any, check: Any) -> None:
+def test_peer_and_batch_copies_preserve_bytes(memory: int, stream: Any, since: Any, check: Any) -> None:
     check(r.cudaMemcpyPeer(memory + 512, 0, memory, 0, 8))
     check(r.cudaMemcpyPeerAsync(memory + 520, 0, memory + 8, 0, 8, stream))
     check(r.cudaStreamSynchronize(stream))
@@ -95,9 +95,7 @@ def operation(source: int, target: int, width: int) -> Any:
     return op
 
 
-def test_batches_in_three_dimensions_and_single_copies_with_attributes(
-    memory: int, stream: Any, since: Any, check: Any
-) -> None:
+def test_3d_batches_and_copies_with_attributes_preserve_bytes(memory: int, stream: Any, since: Any, check: Any) -> None:
     since(13000)
     check(
         r.cudaMemcpy3DBatchAsync(
@@ -115,7 +113,7 @@ def test_batches_in_three_dimensions_and_single_copies_with_attributes(
     assert read(memory + 600, 16, check) == bytes(range(16, 32))
 
 
-def test_volumes_are_set_and_copied_in_order(stream: Any, check: Any) -> None:
+def test_3d_memset_and_copy_run_in_order(stream: Any, check: Any) -> None:
     extent = r.make_cudaExtent(8, 3, 2)
     volume = check(r.cudaMalloc3D(extent))
     check(r.cudaMemset3DAsync(volume, 5, extent, stream))
@@ -129,7 +127,7 @@ def test_volumes_are_set_and_copied_in_order(stream: Any, check: Any) -> None:
     check(r.cudaFree(volume.ptr))
 
 
-def test_pages_of_the_host_are_registered(check: Any) -> None:
+def test_host_memory_is_registered(check: Any) -> None:
     page = mmap.mmap(-1, 8192)
     address = ctypes.addressof(ctypes.c_char.from_buffer(page))
     check(r.cudaHostRegister(address, 8192, r.cudaHostRegisterMapped))
@@ -153,7 +151,7 @@ def managed(check: Any) -> Any:
     check(r.cudaFree(made))
 
 
-def test_advice_prefetches_and_attributes_of_ranges(managed: int, stream: Any, since: Any, check: Any) -> None:
+def test_memory_advice_and_prefetch_set_range_attributes(managed: int, stream: Any, since: Any, check: Any) -> None:
     since(13000)
     attribute = r.cudaMemRangeAttribute
     check(r.cudaMemAdvise(managed, SIZE, r.cudaMemoryAdvise.cudaMemAdviseSetReadMostly, place("Device")))
@@ -181,7 +179,7 @@ def test_advice_prefetches_and_attributes_of_ranges(managed: int, stream: Any, s
     assert code != 0 or isinstance(where.type, r.cudaMemLocationType)
 
 
-def test_pools_of_a_place(since: Any, check: Any) -> None:
+def test_location_has_a_current_memory_pool(since: Any, check: Any) -> None:
     since(13000)
     here = place("Device")
     pool = check(r.cudaMemGetDefaultMemPool(here, PINNED))
@@ -195,7 +193,7 @@ def test_pools_of_a_place(since: Any, check: Any) -> None:
     assert check(r.cudaMemPoolGetAccess(pool, here)) == access.flags
 
 
-# ---- other processes and libraries
+# ---- IPC and external memory
 
 OTHER = """
 import ctypes, sys
@@ -233,7 +231,7 @@ def raw(record: Any) -> str:
     return ctypes.string_at(record.getPtr(), 64).hex()
 
 
-def test_another_process_opens_memory_events_and_pools(memory: int, stream: Any, check: Any) -> None:
+def test_other_process_opens_memory_events_and_pools(memory: int, stream: Any, check: Any) -> None:
     check(r.cudaMemset(memory, 10, 16))
     event = check(r.cudaEventCreateWithFlags(r.cudaEventInterprocess | r.cudaEventDisableTiming))
     check(r.cudaEventRecord(event, stream))
@@ -267,7 +265,7 @@ def external(fd: int, size: int) -> Any:
 
 
 @pytest.mark.cpu_only
-def test_external_memory_is_a_buffer_or_a_mipmap(check: Any) -> None:
+def test_external_memory_is_mapped_as_a_buffer_and_a_mipmapped_array(check: Any) -> None:
     fd = os.memfd_create("outside")
     os.ftruncate(fd, 1 << 20)
     kept = os.dup(fd)
@@ -291,7 +289,9 @@ def test_external_memory_is_a_buffer_or_a_mipmap(check: Any) -> None:
 
 
 @pytest.mark.cpu_only
-def test_external_semaphores_in_streams_and_graphs(stream: Any, check: Any, timeline_file: Any, fence: Any) -> None:
+def test_external_semaphores_work_in_streams_and_graphs(
+    stream: Any, check: Any, timeline_file: Any, fence: Any
+) -> None:
     fd, page = timeline_file
     wanted = r.cudaExternalSemaphoreHandleDesc()
     wanted.type = r.cudaExternalSemaphoreHandleType.cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd
@@ -333,7 +333,7 @@ def test_external_semaphores_in_streams_and_graphs(stream: Any, check: Any, time
 
 @pytest.fixture
 def bytes_array(check: Any) -> Any:
-    """bytes_array(flags): 64 x 4 bytes."""
+    """bytes_array(flags): an array of 64 x 4 bytes."""
     form = check(r.cudaCreateChannelDesc(8, 0, 0, 0, r.cudaChannelFormatKind.cudaChannelFormatKindUnsigned))
     made = []
 
@@ -346,7 +346,9 @@ def bytes_array(check: Any) -> Any:
         check(r.cudaFreeArray(array))
 
 
-def test_copies_to_from_and_between_arrays(memory: int, stream: Any, bytes_array: Any, check: Any) -> None:
+def test_copies_to_from_and_between_arrays_preserve_bytes(
+    memory: int, stream: Any, bytes_array: Any, check: Any
+) -> None:
     first, second = bytes_array(), bytes_array()
     check(r.cudaMemcpyToArray(first, 0, 0, memory, 64, WITHIN))
     check(r.cudaMemcpyToArrayAsync(first, 0, 1, memory, 64, WITHIN, stream))
@@ -366,7 +368,7 @@ def test_copies_to_from_and_between_arrays(memory: int, stream: Any, bytes_array
     assert (form.x, form.y, form.f) == (8, 0, r.cudaChannelFormatKind.cudaChannelFormatKindUnsigned)
 
 
-def test_what_arrays_need_and_how_sparse_ones_are_tiled(bytes_array: Any, check: Any) -> None:
+def test_array_memory_requirements_and_sparse_properties_are_returned(bytes_array: Any, check: Any) -> None:
     deferred = check(r.cudaDeviceGetAttribute(r.cudaDeviceAttr.cudaDevAttrDeferredMappingCudaArraySupported, 0))
     flags = r.cudaArrayDeferredMapping if deferred else 0
     assert check(r.cudaArrayGetMemoryRequirements(bytes_array(flags), 0)).size >= 256
@@ -387,7 +389,7 @@ def test_what_arrays_need_and_how_sparse_ones_are_tiled(bytes_array: Any, check:
     check(r.cudaFreeArray(array))
 
 
-def test_surfaces_and_views_give_back_their_descriptions(bytes_array: Any, check: Any) -> None:
+def test_surface_and_texture_objects_return_their_descriptors(bytes_array: Any, check: Any) -> None:
     array = bytes_array(r.cudaArraySurfaceLoadStore)
     resource = r.cudaResourceDesc()
     resource.resType = r.cudaResourceType.cudaResourceTypeArray

@@ -1,4 +1,4 @@
-"""Structs are classes with properties; nested structs are views, pointers keep what they point to alive."""
+"""Structs are classes with properties; nested structs are views; pointer fields keep their target alive."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_nested_structs_and_unions_are_views() -> None:
     desc.res.pitch2D.width = 17
     linear = desc.res.linear
     linear.sizeInBytes = 80
-    assert desc.res.pitch2D.width == 80  # the same bytes: it is a union
+    assert desc.res.pitch2D.width == 80  # a union: both members use the same bytes
     del desc
     gc.collect()
     assert linear.sizeInBytes == 80
@@ -42,7 +42,7 @@ def test_a_struct_field_is_assigned_by_value() -> None:
     assert value.accessPolicyWindow.num_bytes == 512
 
 
-def test_an_alias_derives_from_what_it_means() -> None:
+def test_struct_alias_derives_from_its_target() -> None:
     assert driver.CUDA_ARRAY3D_DESCRIPTOR.__mro__[1:3] == (
         driver.CUDA_ARRAY3D_DESCRIPTOR_v2,
         driver.CUDA_ARRAY3D_DESCRIPTOR_st,
@@ -63,7 +63,7 @@ def test_an_array_of_structs_sets_its_count() -> None:
         config.numAttrs = 3
 
 
-def test_bytes_and_text() -> None:
+def test_char_array_fields_are_bytes() -> None:
     uuid = driver.CUuuid()
     uuid.bytes = bytes(range(16))
     assert uuid.bytes == bytes(range(16))
@@ -80,7 +80,7 @@ def test_fixed_arrays_are_lists() -> None:
         prop.maxThreadsDim = [1, 2]
 
 
-def test_get_ptr_is_the_struct() -> None:
+def test_get_ptr_is_the_address_of_the_struct() -> None:
     extent = runtime.make_cudaExtent(2, 3, 4)
     assert list((ctypes.c_size_t * 3).from_address(extent.getPtr())) == [2, 3, 4]
     assert bytes(memoryview(extent)[:8]) == (2).to_bytes(8, "little")
@@ -89,7 +89,7 @@ def test_get_ptr_is_the_struct() -> None:
     assert extent.width == 9
 
 
-def test_a_wrong_value_names_the_field() -> None:
+def test_wrong_field_value_raises_an_error_that_names_the_field() -> None:
     copy = driver.CUDA_MEMCPY3D()
     with pytest.raises(TypeError, match=r"CUDA_MEMCPY3D\.Height must be an integer, not str"):
         copy.Height = "tall"
@@ -106,12 +106,12 @@ def test_structs_print_their_fields() -> None:
     assert text == "x : 1\ny : 2\nz : 3"
 
 
-def test_dim3_is_one_by_one_by_one() -> None:
+def test_dim3_default_is_1_1_1() -> None:
     dim = runtime.dim3()
     assert (dim.x, dim.y, dim.z) == (1, 1, 1)
 
 
-def test_sizeof_knows_structs_and_handles() -> None:
+def test_sizeof_accepts_structs_and_handles() -> None:
     assert driver.sizeof(driver.CUDA_MEMCPY3D) == 200
     assert driver.sizeof(driver.CUstream) == 8
     assert driver.sizeof(driver.CUdevice) == 4
@@ -119,7 +119,7 @@ def test_sizeof_knows_structs_and_handles() -> None:
         driver.sizeof(int)
 
 
-def test_a_list_that_changes_later_changes_nothing() -> None:
+def test_later_change_of_an_assigned_list_has_no_effect() -> None:
     config, attribute = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
     attributes = [attribute]
     config.attrs = attributes
@@ -128,7 +128,7 @@ def test_a_list_that_changes_later_changes_nothing() -> None:
         config.numAttrs = 100
 
 
-def test_a_list_that_changes_while_it_is_read_is_read_as_it_was(context: object) -> None:
+def test_list_that_changes_during_conversion_is_converted_as_it_was(context: object) -> None:
     class Clears:
         def __index__(self) -> int:
             numbers.clear()
@@ -149,7 +149,7 @@ def test_a_list_that_changes_while_it_is_read_is_read_as_it_was(context: object)
     code, memory = driver.cuMemAlloc(64)
     assert code == 0
     driver.cuMemPrefetchBatchAsync([memory] * 19, numbers, 19, [driver.CUmemLocation()], [0], 1, 0, 0)
-    assert numbers == []  # read to its end all the same: no crash, whatever the driver said
+    assert numbers == []  # the list was read to its end; the driver's result does not matter
     assert driver.cuMemFree(memory) == (0,)
 
 
@@ -171,7 +171,7 @@ def test_an_element_of_an_array_outlives_the_array() -> None:
     assert element.value.priority == -2 and config.numAttrs == 0 and config.attrs == []
 
 
-def test_a_list_as_long_as_the_one_before_takes_its_place() -> None:
+def test_assigned_list_of_equal_length_replaces_the_previous_one() -> None:
     config = driver.CUlaunchConfig()
     for priority in (-1, -2, -3):
         config.attrs = [an_attribute(priority), an_attribute(priority - 10)]
@@ -201,7 +201,7 @@ def test_a_copy_of_a_struct_keeps_its_array_when_the_original_gets_another() -> 
     assert [p.params.fence.value for p in whole.extSemSignal.paramsArray] == [1]
 
 
-def test_a_part_assigned_to_another_part_keeps_what_it_points_to_and_no_more() -> None:
+def test_assigned_nested_struct_keeps_only_the_buffers_it_points_to() -> None:
     buffer = bytearray(64)
     before = sys.getrefcount(buffer)
     parms = runtime.cudaMemcpy3DParms()
@@ -209,7 +209,7 @@ def test_a_part_assigned_to_another_part_keeps_what_it_points_to_and_no_more() -
     parms.dstPtr = parms.srcPtr
     parms.srcPtr.ptr = 0
     gc.collect()
-    assert sys.getrefcount(buffer) > before  # the copy points to it
+    assert sys.getrefcount(buffer) > before  # the copy points to the buffer
     parms.dstPtr = runtime.cudaPitchedPtr()
     assert sys.getrefcount(buffer) == before
     parms.srcPtr.ptr = buffer
@@ -218,7 +218,7 @@ def test_a_part_assigned_to_another_part_keeps_what_it_points_to_and_no_more() -
     assert sys.getrefcount(buffer) == before
 
 
-def test_get_ptr_is_a_method_like_any_other() -> None:
+def test_get_ptr_is_a_bound_method() -> None:
     config = driver.CUlaunchConfig()
     method = config.getPtr
     assert method() == config.getPtr() and method.__name__ == "getPtr" and method.__self__ is config
@@ -231,7 +231,7 @@ def test_get_ptr_is_a_method_like_any_other() -> None:
     assert method() == address  # it holds the struct
 
 
-def test_a_field_reads_and_writes_structs_of_its_type_only() -> None:
+def test_field_descriptor_accepts_only_structs_of_its_type() -> None:
     field = driver.CUlaunchConfig.__dict__.get("gridDimX") or vars(driver.CUlaunchConfig_st)["gridDimX"]
     config = driver.CUlaunchConfig()
     field.__set__(config, 3)
@@ -242,7 +242,7 @@ def test_a_field_reads_and_writes_structs_of_its_type_only() -> None:
         field.__set__(driver.CUuuid(), 3)
 
 
-def test_a_derived_class_may_have_attributes_and_properties_of_its_own() -> None:
+def test_derived_struct_class_can_have_attributes_and_properties() -> None:
     class Mine(driver.CUlaunchConfig):  # type: ignore[misc]
         pass
 
@@ -260,7 +260,7 @@ def test_a_derived_class_may_have_attributes_and_properties_of_its_own() -> None
         _ = mine.nothing
 
 
-def test_structs_in_structs_and_lists_of_them_are_indented() -> None:
+def test_repr_indents_nested_structs() -> None:
     text = repr(runtime.cudaEglFrame())
     assert "frame :\n    pArray : [<cudaArray_t 0x0>" in text
     assert "\n    pPitch : [ptr : 0x0\n    pitch : 0\n" in text
@@ -281,7 +281,7 @@ def priorities(config: driver.CUlaunchConfig) -> list[int]:
 
 
 def churn() -> list[bytes]:
-    """Memory that takes the place of what was freed."""
+    """Allocations that reuse freed memory."""
     return [bytes([0x5A]) * size for size in (63, 64, 127, 128, 191, 192, 255, 256) for _ in range(200)]
 
 
@@ -304,7 +304,7 @@ def test_an_array_set_through_a_second_record_replaces_the_first_ones() -> None:
     del second
     kept = churn()
     assert priorities(config) == [1, 2]
-    config.numAttrs = 1  # the array has two: one is fine, three are not
+    config.numAttrs = 1  # the array has two elements: a count of one is valid, three is not
     assert priorities(config) == [1]
     with pytest.raises(ValueError, match="2 elements"):
         config.numAttrs = 3
@@ -327,7 +327,7 @@ def test_a_copy_of_a_struct_keeps_what_was_set_through_a_second_record() -> None
     op.writeValue.value64 = 77
     second = driver.CUDA_BATCH_MEM_OP_NODE_PARAMS_v2(_ptr=inner.getPtr())
     second.paramArray = [op, op]
-    params.memOp = inner  # while the second record is there, and afterwards without any of them
+    params.memOp = inner  # with the second record alive, and after both are freed
     del second, inner
     kept = churn()
     assert [int(one.writeValue.value64) for one in params.memOp.paramArray] == [77, 77]
@@ -363,7 +363,7 @@ def test_text_and_buffers_set_through_a_second_record_live_as_long_as_the_struct
     del kept
 
 
-def test_what_was_set_through_a_second_record_goes_with_the_struct() -> None:
+def test_value_set_through_a_second_record_is_freed_with_the_struct() -> None:
     copy = driver.CUDA_MEMCPY3D()
     watched = weakref.ref(made := memoryview(bytearray(100)))
     driver.CUDA_MEMCPY3D(_ptr=copy.getPtr()).srcHost = made
@@ -377,7 +377,7 @@ def test_what_was_set_through_a_second_record_goes_with_the_struct() -> None:
     assert all(one.srcHost == 0 for one in fresh)
 
 
-def test_memory_of_other_programs_keeps_what_is_set_in_it_until_it_is_set_again() -> None:
+def test_value_set_in_foreign_memory_is_kept_until_it_is_replaced() -> None:
     size = len(memoryview(driver.CUDA_MEMCPY3D()))
     memory = ctypes.create_string_buffer(size)
     watched = weakref.ref(made := memoryview(bytearray(100)))
@@ -392,9 +392,7 @@ def test_memory_of_other_programs_keeps_what_is_set_in_it_until_it_is_set_again(
 
 @pytest.mark.parametrize("given", ["the owner", "the second"])
 @pytest.mark.parametrize("set_by", ["the owner", "the second"])
-def test_a_graph_holds_a_callable_whichever_record_it_came_by(
-    context: object, check: Any, set_by: str, given: str
-) -> None:
+def test_graph_keeps_a_callable_set_through_any_record(context: object, check: Any, set_by: str, given: str) -> None:
     seen: list[int] = []
     params = driver.CUDA_HOST_NODE_PARAMS()
     records = {"the owner": params, "the second": driver.CUDA_HOST_NODE_PARAMS(_ptr=params.getPtr())}

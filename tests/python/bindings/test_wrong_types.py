@@ -1,4 +1,4 @@
-"""Nothing that is passed as a Python object can crash the interpreter: the worst is an exception."""
+"""Python objects of wrong types raise an exception and never crash the interpreter."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MODULES += ["driver.raising", "runtime.raising", "nvrtc.raising"]
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_wrong_argument_is_named_for_every_parameter_of_every_function(module: str) -> None:
-    """A wrong type everywhere; numbers too large, and negative ones where C has none; and so for fields of structs."""
+def test_wrong_argument_of_every_parameter_raises_an_error_that_names_it(module: str) -> None:
+    """Passes a wrong type, a too large number and an invalid negative number to every parameter and struct field."""
     command = [sys.executable, str(HERE / "wrong_arguments.py"), f"cuda.bindings.{module}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     *wrong, last = done.stdout.splitlines() or [""]

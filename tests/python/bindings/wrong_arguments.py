@@ -1,10 +1,10 @@
-"""Gives every parameter of every function of a module, and every field of its structs, something wrong, in a process of
-its own; see test_wrong_types.py.
+"""Passes invalid values to every parameter of every function of a module and to every field of its structs; runs in a
+separate process for test_wrong_types.py.
 
     python wrong_arguments.py MODULE
 
-All other arguments are nothing (None, 0, empty), and what is wrong is found before C is called. Prints a line for
-each parameter or field whose error does not name it, then "done" and how many were tried.
+All other arguments are empty (None, 0, []), and the error is detected before the C function is called. Prints a line for
+each parameter or field whose error does not name it, then "done" and the number of attempts.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BITS = {1: 8, 2: 8, 3: 16, 4: 16, 5: 32, 6: 32, 7: 64, 8: 64}
 
 
 class Wrong:
-    """Of a type that no parameter takes."""
+    """A type that no parameter accepts."""
 
 
 def nothing(module: ModuleType, function: Any, role: int, kind: int, name: str) -> object:
-    if role == IN and kind == RECORD:  # by value: only the documentation says which
+    if role == IN and kind == RECORD:  # by value: only the documentation names the struct
         match = re.search(rf"^  {name}: (\w+)$", function.__doc__, re.M)
         assert match, name
         return getattr(module, match[1])()
@@ -71,7 +71,7 @@ ODD = [
 
 
 def fields(module: ModuleType) -> int:
-    """Every field takes what is odd, or says that it does not; the record can be shown all the while."""
+    """Assigns unusual values to every field: each is accepted or raises an error that names the field; repr() always works."""
     tried = 0
     for name in module.__all__:
         cls = getattr(module, name)

@@ -1,9 +1,9 @@
-"""Calls every function of a module with arguments of wrong types, in a process of its own; see test_wrong_types.py.
+"""Calls every function of a module with arguments of wrong types; runs in a separate process for test_wrong_types.py.
 
     python wrong_types.py MODULE SEED
 
-Writes the function's name to standard output before each call, so that a crash names its function. Only objects are
-passed, never integers that could be taken for addresses.
+Prints the function's name before each call, so that the output of a crash names it. Passes only objects, never integers
+that could be used as addresses.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ ON_GPU = os.environ.get("CUCORE_DEVICE") == "gpu"
 
 
 class Odd:
-    """Claims to be a number and is not."""
+    """An object whose __index__ does not return a number."""
 
     def __index__(self) -> int:
         raise ValueError("no number")
 
 
 class Short:
-    """A sequence whose length lies."""
+    """A sequence whose __len__ is wrong."""
 
     def __len__(self) -> int:
         return 3
@@ -41,7 +41,7 @@ def candidates(module: object) -> list[object]:
         -1, 1 << 70, -(1 << 70), lambda *args: None, type, Ellipsis, True, memoryview(b"12345678")[::2], (1, 2, 3),
         ((1,), (None,)), (("a",), (int,)),
     ]  # fmt: skip
-    # Where handles are ints, and where NVIDIA's driver follows them, a wrong number is a wrong address.
+    # If handles are ints that NVIDIA's driver dereferences, a wrong number is a wrong address.
     if ON_GPU or not module.__name__.endswith(("driver", "runtime", "nvrtc", "raising")):
         made = [value for value in made if not (isinstance(value, int) and abs(value) < 1 << 64)]
     for name in ("CUstream", "CUevent", "CUDA_MEMCPY3D", "CUuuid", "cudaMemcpy3DParms", "cudaEvent_t", "nvrtcProgram"):
@@ -51,7 +51,7 @@ def candidates(module: object) -> list[object]:
 
 
 def names_it(text: str, function: str, parameters: list[str]) -> bool:
-    """The message says which function, and which parameter or how many there are."""
+    """True if the message names the function, and the parameter or the number of parameters."""
     if not text.startswith(f"{function}("):
         return False
     rest = text.removeprefix(f"{function}()").lstrip(": ")
@@ -65,7 +65,7 @@ def main() -> int:
     values = candidates(module)
     called = raised = 0
     for name in sorted(getattr(module, "__all__", None) or dir(module)):
-        if name.startswith("_") or (ON_GPU and "VDPAU" in name):  # NVIDIA's driver calls what it is given
+        if name.startswith("_") or (ON_GPU and "VDPAU" in name):  # NVIDIA's driver calls any function pointer
             continue
         function = getattr(module, name)
         if not callable(function) or inspect.isclass(function):

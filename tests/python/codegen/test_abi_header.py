@@ -1,4 +1,4 @@
-"""The rendered C headers, by one declaration of each kind."""
+"""The rendered C headers: one test per kind of declaration."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def driver_h(driver: facts.Library) -> list[str]:
         ("VdpStatus (VdpDevice, void **)", "VdpStatus x(VdpDevice, void **)"),
     ],
 )
-def test_a_type_spelling_becomes_a_declaration(type_: str, declaration: str) -> None:
+def test_type_spelling_becomes_a_c_declaration(type_: str, declaration: str) -> None:
     assert c_types.declare(type_, "x") == declaration
 
 
-def test_a_function_is_declared_under_its_symbol(driver_h: list[str]) -> None:
+def test_function_is_declared_under_its_symbol(driver_h: list[str]) -> None:
     assert "CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize);" in driver_h
     assert "CUresult cuStreamQuery(CUstream hStream);" in driver_h
     assert "CUresult cuCtxSynchronize(void);" in driver_h
 
 
-def test_a_name_is_mapped_to_its_symbol(driver_h: list[str]) -> None:
+def test_name_is_mapped_to_its_symbol(driver_h: list[str]) -> None:
     assert "#define cuMemAlloc cuMemAlloc_v2" in driver_h
     assert "#define cuGraphInstantiate cuGraphInstantiateWithFlags" in driver_h
     assert not any(line.startswith("#define cuStreamGetCtx_v2 cuStreamGetCtx_v2 ") for line in driver_h)
 
 
-def test_the_per_thread_variant_is_chosen_by_its_macro(driver_h: list[str]) -> None:
+def test_per_thread_macro_selects_the_per_thread_symbols(driver_h: list[str]) -> None:
     start = driver_h.index("#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)")
     end = driver_h.index("#else", start)
     assert "#define cuStreamQuery cuStreamQuery_ptsz" in driver_h[start:end]
@@ -54,7 +54,7 @@ def test_the_per_thread_variant_is_chosen_by_its_macro(driver_h: list[str]) -> N
     assert "#define cuMemcpyHtoD cuMemcpyHtoD_v2" in driver_h[end:]
 
 
-def test_a_first_version_hides_behind_the_macro_that_turns_mapping_off(driver_h: list[str]) -> None:
+def test_first_version_is_declared_only_with_all_versions(driver_h: list[str]) -> None:
     start = driver_h.index("#if defined(CUCORE_ABI_ALL_VERSIONS)")
     end = driver_h.index("#endif", start)
     assert "CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize);" in driver_h[start:end]
@@ -62,7 +62,7 @@ def test_a_first_version_hides_behind_the_macro_that_turns_mapping_off(driver_h:
     assert "CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);" in driver_h
 
 
-def test_each_type_comes_after_what_it_holds(driver_h: list[str]) -> None:
+def test_each_type_follows_the_types_it_contains(driver_h: list[str]) -> None:
     def line(text: str) -> int:
         return driver_h.index(text)
 
@@ -70,7 +70,7 @@ def test_each_type_comes_after_what_it_holds(driver_h: list[str]) -> None:
     assert line("typedef struct CUstream_st *CUstream;") < line("struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {")
 
 
-def test_records_keep_unions_alignment_and_anonymous_members(driver: facts.Library) -> None:
+def test_records_have_unions_alignment_and_anonymous_members(driver: facts.Library) -> None:
     text = "\n".join(abi_header.render_type(driver.records["CUDA_RESOURCE_DESC_st"]))
     assert "  union {\n    struct {\n      CUarray hArray;\n    } array;" in text
     assert "  } res;" in text
@@ -81,32 +81,32 @@ def test_records_keep_unions_alignment_and_anonymous_members(driver: facts.Libra
     assert "\n  };" in location
 
 
-def test_enumerators_beyond_int_are_written_so_that_both_languages_take_them() -> None:
+def test_enumerators_beyond_int_are_valid_in_c_and_cpp() -> None:
     assert abi_header.enumerator(-(1 << 31)) == "-2147483647 - 1"
     assert abi_header.enumerator(0xFFFFFFFF) == "4294967295u"
     assert abi_header.enumerator(1 << 32) == "4294967296ull"
 
 
-def test_a_constant_keeps_its_type(driver_h: list[str]) -> None:
+def test_constant_has_its_type(driver_h: list[str]) -> None:
     assert "#define CU_STREAM_PER_THREAD ((CUstream)2)" in driver_h
     assert "#define CU_IPC_HANDLE_SIZE 64" in driver_h
     assert "#define CU_DEVICE_CPU ((CUdevice)-1)" in driver_h
 
 
-def test_an_interop_function_stays_under_the_guard_of_its_own_header(driver_h: list[str]) -> None:
+def test_interop_function_is_under_the_guard_of_its_header(driver_h: list[str]) -> None:
     start = next(i for i, line in enumerate(driver_h) if line.startswith("#ifndef CUDAGL_H"))
     end = driver_h.index("#endif  // CUDAGL_H")
     here = next(i for i, line in enumerate(driver_h) if "cuGraphicsGLRegisterBuffer(" in line)
     assert start < here < end
 
 
-def test_a_type_two_headers_define_is_guarded(driver_h: list[str]) -> None:
+def test_type_of_two_headers_is_guarded(driver_h: list[str]) -> None:
     at = driver_h.index("struct CUuuid_st {")
     assert driver_h[at - 1] == "#ifndef CU_UUID_HAS_BEEN_DEFINED"
 
 
-def test_no_header_text_is_kept() -> None:
-    """Facts have no sentences: a comment of a header would show as a long text with spaces."""
+def test_rendered_header_contains_no_text_of_nvidias() -> None:
+    """Facts contain no sentences: a copied comment would be a long text with spaces."""
     for library in abi_header.HEADERS:
         text = (facts.API / f"{library}.json").read_text(encoding="utf-8")
         assert "/*" not in text

@@ -1,4 +1,4 @@
-"""The CPU device's exports: weak definitions that give way to strong ones, and the table for cuGetProcAddress."""
+"""The exports of the CPU device: weak definitions that strong ones replace, and the table of cuGetProcAddress."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def source(driver: facts.Library) -> str:
     return cpu_exports.render_exports_cpp(driver)
 
 
-def test_a_missing_function_says_so(source: str) -> None:
+def test_missing_function_reports_its_name(source: str) -> None:
     assert line_of(source, "cuMemAlloc_v2") == (
         'CUCPU_WEAK cuMemAlloc_v2(CUdeviceptr *, size_t) { return unsupported("cuMemAlloc_v2"); }'
     )
 
 
-def test_an_old_version_with_the_same_parameters_forwards(source: str) -> None:
+def test_old_version_with_equal_parameters_forwards(source: str) -> None:
     assert line_of(source, "cuEventDestroy") == (
         "CUCPU_WEAK cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hEvent); }"
     )
-    assert 'unsupported("cuMemAlloc")' in line_of(source, "cuMemAlloc")  # 32-bit addresses: not the same
+    assert 'unsupported("cuMemAlloc")' in line_of(source, "cuMemAlloc")  # 32-bit addresses: different parameters
 
 
-def test_a_per_thread_variant_calls_the_base_function_in_a_scope(source: str) -> None:
+def test_per_thread_variant_calls_the_base_function(source: str) -> None:
     assert line_of(source, "cuStreamQuery_ptsz") == (
         "CUCPU_WEAK cuStreamQuery_ptsz(CUstream hStream) { const PerThreadScope scope; return cuStreamQuery(hStream); }"
     )
 
 
-def test_the_table_of_the_loader_has_one_row_per_function(driver: facts.Library) -> None:
+def test_driver_table_has_one_row_per_function(driver: facts.Library) -> None:
     rows = driver_table.render_table(driver).splitlines()
     assert 'CUCORE_FN(cuMemAlloc, "cuMemAlloc", 3020, 0)' in rows
     assert 'CUCORE_FN(cuMemcpyHtoD, "cuMemcpyHtoD", 3020, 7000)' in rows
@@ -88,7 +88,7 @@ def library(driver: facts.Library, source: str, tmp_path_factory: pytest.TempPat
     return folder / "libtest.so"
 
 
-def test_a_strong_definition_replaces_the_weak_one(library: Path) -> None:
+def test_strong_definition_replaces_the_weak_one(library: Path) -> None:
     lib = ctypes.CDLL(str(library))
     pointer = ctypes.c_uint64()
     assert lib.cuMemAlloc_v2(ctypes.byref(pointer), 4) == 0
@@ -96,15 +96,15 @@ def test_a_strong_definition_replaces_the_weak_one(library: Path) -> None:
     assert lib.cuMemFree_v2(ctypes.c_uint64(1)) == 801  # CUDA_ERROR_NOT_SUPPORTED
 
 
-def test_the_per_thread_variant_reaches_the_strong_definition_and_tells_it(library: Path) -> None:
+def test_per_thread_variant_calls_the_strong_definition(library: Path) -> None:
     lib = ctypes.CDLL(str(library))
     arguments = (None, ctypes.c_uint64(0), ctypes.c_size_t(0))
     assert lib.cuMemcpyDtoH_v2(*arguments) == 0
-    assert lib.cuMemcpyDtoH_v2_ptds(*arguments) == 600  # what the test's function answers in the scope
-    assert lib.cuMemcpyDtoH_v2(*arguments) == 0  # and the scope is left
+    assert lib.cuMemcpyDtoH_v2_ptds(*arguments) == 600  # result of the test's function inside the scope
+    assert lib.cuMemcpyDtoH_v2(*arguments) == 0  # and outside the scope
 
 
-def test_the_newest_version_not_newer_than_asked_is_found(library: Path) -> None:
+def test_find_export_returns_the_newest_version_up_to_the_requested_one(library: Path) -> None:
     lib = ctypes.CDLL(str(library))
     lib.find.restype = ctypes.c_void_p
     address = {n: ctypes.cast(getattr(lib, n), ctypes.c_void_p).value for n in ("cuCtxCreate_v2", "cuCtxCreate_v4")}
@@ -131,7 +131,7 @@ def test_coverage_counts_strong_definitions_only(driver: facts.Library, library:
     assert f"| driver | {len(driver.functions)} | 2 |" in page
 
 
-def test_functions_of_the_runtime_are_counted_where_they_are_written(tmp_path: Path) -> None:
+def test_coverage_counts_runtime_functions_in_the_sources(tmp_path: Path) -> None:
     (tmp_path / "memory.cpp").write_text(
         'extern "C" cudaError_t cudaMalloc(void** p, size_t n) {\n  return cudaFree(p);\n}\n'
         "cudaError_t cudaHostAlloc(\n    void** p, size_t n, unsigned f) noexcept {\n  return {};\n}\n"

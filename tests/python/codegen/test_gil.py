@@ -1,8 +1,8 @@
-"""What may wait is called without the interpreter's lock: a reading of the hand-written bindings of cuda.core.
+"""Blocking functions are called without the GIL: a check of the sources of the cuda.core bindings.
 
-The bindings of cuda.bindings are rendered, and release it around every function that the facts do not call quick. Here the
-sources are read: a call of such a function, or of a method of the C++ library that makes one, must stand in a scope that has
-given the lock up (WithoutGil), or be bound with call_guard<WithoutGil>.
+The rendered cuda.bindings release the GIL around every function that is not `quick` in the facts. This test reads the
+sources of cuda.core: a call of such a function, or of a library method that calls one, must be in a scope that has released
+the GIL (WithoutGil), or be bound with call_guard<WithoutGil>.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCES = sorted((ROOT / "src/python/core").glob("*.cpp"))
 QUICK = {name for name, function in facts.load("driver").functions.items() if not function.blocks}
 CALL = re.compile(r"\b(cu[A-Z]\w+)\s*\(")
-# may_keep_lock() in the same statement says that nobody can need the lock (src/python/core/submission.hpp).
+# may_keep_lock() in the same statement: no other thread can need the GIL (src/python/core/submission.hpp).
 RELEASE = re.compile(
     r"\bWithoutGil\s+\w+\s*;|\bwithout_gil\(|\bmay_keep_lock\(|CUCORE_CALL_WITHOUT_GIL\(|\brelease\.emplace\(\)"
 )
-# Calls with the lock held that are meant so: (file, function) and why.
+# Intended calls with the GIL held: (file, function) and the reason.
 MEANT = {
     ("graph.cpp", "update"): "PyGraph::update gives the lock up itself",
     ("graph_definition.cpp", "add_kernel"): "with_arguments gives the lock up around it",
@@ -42,7 +42,7 @@ MEANT = {
 
 
 def plain(text: str) -> str:
-    """The same text without comments and strings, character for character."""
+    """The text with comments and strings replaced by spaces."""
     text = re.sub(r"//[^\n]*", lambda m: " " * len(m.group()), text)
     return re.sub(r'"(?:\\.|[^"\\\n])*"', lambda m: '"' + " " * (len(m.group()) - 2) + '"', text)
 
@@ -58,7 +58,7 @@ def blocks(text: str) -> list[tuple[int, int]]:
 
 
 def is_released(text: str, scopes: list[tuple[int, int]], at: int) -> bool:
-    """Whether a release stands before `at`, in a scope that is still open there, or in the same statement."""
+    """True if the GIL is released before `at` in an enclosing scope, or in the same statement."""
     around = [s for s in scopes if s[0] < at < s[1]]
     for found in RELEASE.finditer(text, 0, at):
         inner = max((s for s in scopes if s[0] < found.start() < s[1]), default=None, key=lambda s: s[0])
@@ -71,7 +71,7 @@ def is_released(text: str, scopes: list[tuple[int, int]], at: int) -> bool:
 
 
 def closing(text: str) -> int:
-    """Where the first parenthesis of the text is closed."""
+    """The position where the first parenthesis of the text is closed."""
     depth = 0
     for i, c in enumerate(text):
         depth += (c == "(") - (c == ")")
@@ -81,7 +81,7 @@ def closing(text: str) -> int:
 
 
 def held_calls(text: str) -> list[tuple[int, str]]:
-    """Line and name of every driver call that may wait and is made with the lock."""
+    """Line and name of every blocking driver call with the GIL held."""
     text = plain(text)
     scopes = blocks(text)
     return [
@@ -92,12 +92,12 @@ def held_calls(text: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
-def test_driver_calls_that_may_wait_are_made_without_the_lock(source: Path) -> None:
+def test_blocking_driver_calls_release_the_gil(source: Path) -> None:
     held = [(n, name) for n, name in held_calls(source.read_text()) if (source.name, name) not in MEANT]
     assert held == [], f"{source.name}: wrap them in CUCORE_CALL_WITHOUT_GIL, or a scope with WithoutGil"
 
 
-# Names that other things have too, or whose callers take care of the lock.
+# Ambiguous names, and methods whose callers release the GIL.
 AMBIGUOUS = {
     "handle", "get", "set", "create", "allocate", "deallocate", "close", "release", "nodes", "edges", "load", "find", "wait",
     "make", "current", "view", "primary", "context", "device", "record", "library", "attach", "run",
@@ -106,7 +106,7 @@ AMBIGUOUS = {
 
 
 def library_methods() -> set[str]:
-    """Methods of the C++ library that make a driver call that may wait, themselves or by another one, by their names."""
+    """Names of the library methods that make a blocking driver call, directly or through another method."""
     bodies: dict[str, str] = {}
     for source in sorted((ROOT / "src/core").glob("*.cpp")):
         text = plain(source.read_text())
@@ -125,7 +125,7 @@ def library_methods() -> set[str]:
         found |= callers
 
 
-def test_methods_of_the_library_that_may_wait_are_called_without_the_lock() -> None:
+def test_blocking_library_methods_release_the_gil() -> None:
     methods = library_methods()
     assert {"instantiate", "add_kernel", "upload", "trim_to"} <= methods
     wrong = []
@@ -143,7 +143,7 @@ def test_methods_of_the_library_that_may_wait_are_called_without_the_lock() -> N
 
 
 def doubled(text: str) -> list[int]:
-    """Lines that give the lock up where it has been given up already, which ends the process."""
+    """Lines that release the GIL twice, which aborts the process."""
     text = plain(text)
     scopes = blocks(text)
     return [
@@ -154,11 +154,11 @@ def doubled(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
-def test_the_lock_is_given_up_once(source: Path) -> None:
+def test_gil_is_not_released_twice(source: Path) -> None:
     assert doubled(source.read_text()) == []
 
 
-def test_the_reading_finds_what_it_should() -> None:
+def test_source_check_detects_violations() -> None:
     assert doubled("void f() { WithoutGil a; CUCORE_CALL_WITHOUT_GIL(cuCtxSynchronize()); }") == [1]
     assert doubled("void f() { { WithoutGil a; } CUCORE_CALL_WITHOUT_GIL(cuCtxSynchronize()); }") == []
     assert held_calls("void f() { CUCORE_CALL(cuCtxSynchronize()); }") == [(1, "cuCtxSynchronize")]

@@ -1,4 +1,4 @@
-"""The public headers are documented: every class, function, method and field says what it is, above it or behind it."""
+"""Every class, function, method and field of the public headers has a comment above it or on its line."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADERS = sorted((ROOT / "include/cucore").glob("*.hpp"))
-RENDERED = Path(cucore.__file__).resolve().parent / "include"  # installed: with what is rendered
-# Each field is the compiler's, or the linker's, option of that name: said once, above the struct.
+RENDERED = Path(cucore.__file__).resolve().parent / "include"  # installed headers, including the rendered ones
+# Each field is the compiler or linker option of the same name, documented once above the struct.
 BY_NAME = {"ProgramOptions", "LinkerOptions"}
 
 
@@ -27,7 +27,7 @@ def system_folders() -> list[str]:
 
 
 def is_documented(lines: list[str], first: int, last: int) -> bool:
-    """A comment ends above the first line (an earlier overload may stand between), or stands behind one of the lines."""
+    """True if a comment ends above the first line (or above an earlier overload), or is at the end of one of the lines."""
     if any("///<" in line for line in lines[first - 1 : last + 1]):
         return True
     above = first - 2
@@ -38,7 +38,7 @@ def is_documented(lines: list[str], first: int, last: int) -> bool:
 
 @pytest.fixture(scope="module")
 def unit() -> Any:
-    """All headers in one file, as libclang sees them."""
+    """All headers in one libclang translation unit."""
     ci: Any = pytest.importorskip("clang.cindex")
     flags = ["-std=c++20", f"-I{ROOT / 'include'}", f"-I{RENDERED}", f"-I{RENDERED / 'cucore'}", *system_folders()]
     text = "".join(f'#include "{header}"\n' for header in HEADERS)
@@ -75,7 +75,7 @@ def undocumented(unit: Any, header: Path) -> Iterator[str]:
             overrides = " override" in text or "operator=" in text
             by_name = cursor.spelling in BY_NAME and item.kind == kinds.FIELD_DECL
             if not (special or declared or overrides or by_name):
-                # What is told of a function is told of the overloads behind it.
+                # The comment of a function also documents the overloads that follow it.
                 if is_documented(lines, first, last):
                     known.add(item.spelling)
                 elif item.spelling not in known:
@@ -93,6 +93,6 @@ def test_every_public_declaration_is_documented(unit: Any, header: Path) -> None
 
 
 @pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
-def test_a_header_begins_with_what_it_is(header: Path) -> None:
+def test_header_begins_with_its_name_and_purpose(header: Path) -> None:
     first = header.read_text().splitlines()[0]
     assert first.startswith(f"// cucore/{header.name}: ") or header.name == "export.hpp"

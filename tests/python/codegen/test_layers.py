@@ -1,4 +1,4 @@
-"""Arrows point one way: public headers know neither Python nor LLVM, lower layers nothing of those above them."""
+"""Dependencies between layers: public headers include neither Python nor LLVM, lower layers include no higher ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 PYTHON = r"Python\.h|nanobind/.*|python/.*|pybind.*"
 LLVM = r"llvm.*|clang/.*"
-# folder: what its files must not include
+# folder: pattern of headers that its files must not include
 FORBIDDEN = {
     "include/cucore": rf"{PYTHON}|{LLVM}|core/.*|driver/.*|cpu/.*",
     "src/driver": rf"{PYTHON}|{LLVM}|core/.*|runtime/.*|cpu/.*",
@@ -28,7 +28,7 @@ def includes(folder: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("folder", FORBIDDEN)
-def test_a_layer_includes_nothing_from_above(folder: str) -> None:
+def test_layer_includes_no_header_of_a_higher_layer(folder: str) -> None:
     found = includes(folder)
     assert found
     assert [pair for pair in found if re.fullmatch(FORBIDDEN[folder], pair[1])] == []

@@ -1,4 +1,4 @@
-"""Scanning the headers again gives the committed tables: nobody edits them by hand, and nothing has drifted."""
+"""A scan of the headers equals the committed tables, which must not be edited manually."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INCLUDE = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cu13" / "include"
 
 @pytest.mark.parametrize("target", ["x86_64-linux-gnu", "aarch64-linux-gnu"])
 @pytest.mark.parametrize("library", ["driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile"])
-def test_a_scan_gives_the_committed_table_on_every_machine(library: str, target: str) -> None:
+def test_scan_equals_the_committed_table_on_every_architecture(library: str, target: str) -> None:
     pytest.importorskip("clang.cindex", reason="libclang is not installed")
     committed = read_facts(facts.API / f"{library}.json")
     from scan import libraries
@@ -30,8 +30,8 @@ def test_a_scan_gives_the_committed_table_on_every_machine(library: str, target:
         assert scanned[section] == committed[section], section
 
 
-def test_a_scan_reads_no_header_of_the_host() -> None:
-    """Those are written for the host's own architecture: some do not exist for another."""
+def test_scan_reads_no_header_of_the_host() -> None:
+    """Host headers are specific to an architecture, and some do not exist on others."""
     pytest.importorskip("clang.cindex", reason="libclang is not installed")
     from scan import libraries
     from scan.clang_reader import Reader
@@ -46,7 +46,7 @@ def test_a_scan_reads_no_header_of_the_host() -> None:
             assert [path for path in read if not any(path.is_relative_to(folder) for folder in known)] == [], name
 
 
-def test_versions_are_matched_from_the_newest_symbol_down() -> None:
+def test_versions_are_matched_from_the_newest_symbol() -> None:
     from scan import versions
 
     symbols = {"cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuStreamQuery", "cuStreamQuery_ptsz"}
@@ -66,7 +66,7 @@ def test_versions_are_matched_from_the_newest_symbol_down() -> None:
     }
 
 
-def test_a_macro_that_maps_a_name_is_understood() -> None:
+def test_macro_maps_a_name_to_a_symbol() -> None:
     from scan import versions
 
     macros = {"cuMemAlloc": ["cuMemAlloc_v2"], "cuMemcpy": ["__CUDA_API_PTDS", "(", "cuMemcpy", ")"], "OTHER": ["1"]}
@@ -84,7 +84,7 @@ def test_a_macro_that_maps_a_name_is_understood() -> None:
         ("(hGraph)", ["", "out_array numNodes", "inout_count"]),
     ],
 )
-def test_roles_follow_from_the_python_signature(signature: str, roles: list[str]) -> None:
+def test_roles_are_derived_from_the_python_signature(signature: str, roles: list[str]) -> None:
     from scan.roles import Assigner
 
     row = {"params": [["hGraph", "CUgraph"], ["nodes", "CUgraphNode *"], ["numNodes", "size_t *"]]}
@@ -92,7 +92,7 @@ def test_roles_follow_from_the_python_signature(signature: str, roles: list[str]
     assert [" ".join(p[2:]) for p in row["params"]] == roles
 
 
-def test_a_signature_that_does_not_fit_is_reported() -> None:
+def test_mismatched_signature_is_reported() -> None:
     from scan.roles import Assigner
 
     row = {"params": [["hGraph", "CUgraph"]]}

@@ -1,4 +1,4 @@
-"""The tables in api/: their format, and that they hang together."""
+"""Format and consistency of the tables in api/."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def library(request: pytest.FixtureRequest) -> facts.Library:
 
 
 @pytest.mark.parametrize("path", sorted([*facts.API.glob("*.json"), *(facts.API / "overlay").glob("*.json")]), ids=str)
-def test_a_table_is_written_as_the_scanner_writes_it(path: facts.Path) -> None:
-    """One fact per line, sorted: else the next scan would show as a difference everywhere."""
+def test_table_has_the_format_of_the_scanner(path: facts.Path) -> None:
+    """One fact per line, sorted: otherwise the next scan would change every line."""
     if path.name in ("ptx.json",):
         pytest.skip("has a form of its own")
     assert dump_facts(read_facts(path)) == path.read_text(encoding="utf-8")
 
 
-def test_every_role_is_a_known_word(library: facts.Library) -> None:
+def test_every_role_is_defined(library: facts.Library) -> None:
     assert {p.role for f in library.functions.values() for p in f.params} <= ROLES
 
 
@@ -47,8 +47,8 @@ def test_every_count_is_a_parameter_or_a_number(library: facts.Library) -> None:
             assert not count or count.isdigit() or count in names, f"{function.name}({param.name})"
 
 
-def test_every_type_is_known(library: facts.Library) -> None:
-    driver = facts.load("driver")  # cuFile speaks of its types
+def test_every_type_is_defined(library: facts.Library) -> None:
+    driver = facts.load("driver")  # cuFile uses its types
     known = BASIC | tags(library) | set(library.typedefs) | set(driver.typedefs)
     for function in library.symbols().values():
         for type_ in (function.returns, *(p.type for p in function.params)):
@@ -67,13 +67,13 @@ def test_fields_lie_inside_their_record(library: facts.Library) -> None:
             assert 0 <= item.offset < max(record.size, 1), f"{record.name}.{item.name}"
 
 
-def test_driver_functions_know_the_version_they_came_with() -> None:
+def test_driver_functions_have_their_first_version() -> None:
     driver = facts.load("driver")
     for function in driver.symbols().values():
         assert 2000 <= function.since <= driver.version, function.name
 
 
-def test_waiting_functions_are_known_to_block_and_queries_not_to() -> None:
+def test_waiting_functions_block_and_queries_do_not() -> None:
     driver = facts.load("driver").functions
     for name in ("cuStreamSynchronize", "cuCtxSynchronize", "cuMemcpyDtoH", "cuModuleLoadData", "cuLaunchKernel"):
         assert driver[name].blocks, name
@@ -81,7 +81,7 @@ def test_waiting_functions_are_known_to_block_and_queries_not_to() -> None:
         assert not driver[name].blocks, name
 
 
-def test_an_overlay_role_replaces_the_scanned_one() -> None:
+def test_overlay_role_replaces_the_scanned_one() -> None:
     function = facts.load("driver").functions["cuMemPoolGetAttribute"]
     assert [(p.name, p.role, p.count) for p in function.params] == [
         ("pool", "in", ""),
@@ -90,13 +90,13 @@ def test_an_overlay_role_replaces_the_scanned_one() -> None:
     ]
 
 
-def test_an_overlay_for_something_unknown_is_an_error() -> None:
+def test_overlay_of_an_unknown_function_raises() -> None:
     with pytest.raises(KeyError):
         facts.merge({"functions": {}}, {"roles": {"cuMadeUp": {"x": "out"}}})
 
 
-def test_functions_of_other_libraries_know_the_release_they_came_with() -> None:
+def test_functions_of_other_libraries_have_their_first_release() -> None:
     runtime = facts.load("runtime").functions
     assert runtime["cudaGetKernel"].since == 12010
     assert runtime["cudaGraphConditionalHandleCreate"].since == 12030
-    assert runtime["cudaMalloc"].since == 0  # older than any header looked at
+    assert runtime["cudaMalloc"].since == 0  # older than all scanned headers

@@ -1,4 +1,4 @@
-"""Kernels to launch, on whatever CUCORE_DEVICE selects."""
+"""Fixtures: the device of CUCORE_DEVICE and compiled kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams and events in asyncio code: many waits at once, on the thread of the event loop alone."""
+"""Streams and events in asyncio: concurrent awaits on the thread of the event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ONE = LaunchConfig(grid=1, block=1)
 
 
 def held_back(device, kernel, flag):
-    """A stream whose work ends when the flag is set."""
+    """A stream with a kernel that ends when the flag is set."""
     stream = device.create_stream()
     launch(stream, ONE, kernel("spin"), flag)
     return stream
@@ -25,15 +25,15 @@ async def waited(thing):
 
 @pytest.fixture
 def flag():
-    """Zero until it is set. The kernel that waits for it only reads: on a GPU an atomic operation on the host's memory reads and
-    writes back, and what the host stores in between is lost."""
+    """A flag in host memory, initially zero. The waiting kernel only reads it: an atomic operation of a GPU on host memory
+    reads and writes back, and would overwrite a store of the host."""
     buffer = LegacyPinnedMemoryResource().allocate(4)
     ctypes.memset(buffer.handle, 0, 4)
     yield buffer
     ctypes.memset(buffer.handle, 1, 4)
 
 
-def test_a_hundred_waits_need_no_thread(device, kernel, flag):
+def test_hundred_awaits_create_no_thread(device, kernel, flag):
     stream = held_back(device, kernel, flag)
     events = [stream.record() for _ in range(99)]
     threads = threading.active_count()
@@ -45,7 +45,7 @@ def test_a_hundred_waits_need_no_thread(device, kernel, flag):
 
     async def main():
         tasks = [asyncio.create_task(wait(thing)) for thing in (stream, *events)]
-        await asyncio.sleep(0.05)  # all of them wait, and the loop goes on
+        await asyncio.sleep(0.05)  # all tasks wait, and the event loop keeps running
         assert threading.active_count() == threads and not seen
         ctypes.memset(flag.handle, 1, 4)
         await asyncio.gather(*tasks)
@@ -54,7 +54,7 @@ def test_a_hundred_waits_need_no_thread(device, kernel, flag):
     assert seen == [threading.get_ident()] * 100
 
 
-def test_other_tasks_run_meanwhile_and_a_wait_can_be_cancelled(device, kernel, flag):
+def test_other_tasks_run_during_an_await_which_can_be_cancelled(device, kernel, flag):
     stream = held_back(device, kernel, flag)
 
     async def wait():
@@ -78,7 +78,7 @@ def test_other_tasks_run_meanwhile_and_a_wait_can_be_cancelled(device, kernel, f
     stream.sync()
 
 
-def test_what_is_done_does_not_wait(stream):
+def test_await_of_completed_work_returns_at_once(stream):
     async def main():
         await stream
         await stream.record()
@@ -87,7 +87,7 @@ def test_what_is_done_does_not_wait(stream):
     asyncio.run(main())
 
 
-def test_a_closed_event_cannot_be_awaited(stream):
+def test_await_of_a_closed_event_raises(stream):
     event = stream.record()
     event.close()
 
@@ -98,8 +98,8 @@ def test_a_closed_event_cannot_be_awaited(stream):
         asyncio.run(main())
 
 
-def test_a_wait_leaves_a_capture_of_another_task_alone(device, stream, kernel, flag):
-    """A capture in its strictest mode is lost when anyone asks for an event; a loop that waits asks all the time."""
+def test_await_does_not_invalidate_a_capture_of_another_task(device, stream, kernel, flag):
+    """An event query invalidates a capture in global mode, and an awaiting event loop queries events continuously."""
     held = held_back(device, kernel, flag)
     event = held.record()
 
@@ -121,22 +121,22 @@ def test_a_wait_leaves_a_capture_of_another_task_alone(device, stream, kernel, f
     asyncio.run(main())
 
 
-def test_a_loop_may_end_before_the_work(device, kernel, flag):
+def test_event_loop_can_end_before_the_work(device, kernel, flag):
     held = held_back(device, kernel, flag)
 
     async def main():
         asyncio.get_running_loop().create_task(waited(held))
         await asyncio.sleep(0)
 
-    asyncio.run(main())  # cancels what still waits
+    asyncio.run(main())  # cancels the remaining waits
     assert not held.is_done
     ctypes.memset(flag.handle, 1, 4)
     asyncio.run(waited(held))  # another loop, the same stream
     assert held.is_done
 
 
-def test_host_functions_run_while_the_loop_waits(device, stream):
-    """They need the interpreter's lock, in a thread of the driver's."""
+def test_host_functions_run_while_the_event_loop_awaits(device, stream):
+    """Host functions need the GIL in a thread of the driver."""
     order = []
 
     async def main():

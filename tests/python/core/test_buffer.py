@@ -17,7 +17,7 @@ from cuda.core import (
 )
 
 
-def test_bytes_go_there_and_back(device, stream):
+def test_bytes_are_copied_to_the_buffer_and_back(device, stream):
     data = bytes(range(256)) * 4
     buffer = device.allocate(len(data), stream=stream)
     buffer.copy_from(data, stream=stream)
@@ -27,7 +27,7 @@ def test_bytes_go_there_and_back(device, stream):
     buffer.close(stream)
 
 
-def test_a_short_source_fills_the_head_and_a_long_one_is_refused(device, stream):
+def test_short_source_fills_the_start_and_long_source_raises(device, stream):
     buffer = device.allocate(8, stream=stream)
     buffer.fill(0, stream=stream)
     buffer.copy_from(b"abc", stream=stream)
@@ -43,7 +43,7 @@ def test_a_short_source_fills_the_head_and_a_long_one_is_refused(device, stream)
 
 
 @pytest.mark.parametrize("size", [0, 7, 9, 64])
-def test_a_destination_of_another_size_is_refused(device, stream, size):
+def test_destination_of_another_size_raises(device, stream, size):
     buffer, target = device.allocate(8, stream=stream), bytearray(size)
     buffer.fill(1, stream=stream)
     with pytest.raises(ValueError, match=f"the destination has {size} bytes, the buffer 8"):
@@ -51,7 +51,7 @@ def test_a_destination_of_another_size_is_refused(device, stream, size):
     assert target == bytearray(size)
 
 
-def test_copies_between_buffers_need_equal_sizes(device, stream):
+def test_copy_between_buffers_of_different_sizes_raises(device, stream):
     a, b = device.allocate(64, stream=stream), device.allocate(64, stream=stream)
     a.fill(7, stream=stream)
     a.copy_to(b, stream=stream)
@@ -74,7 +74,7 @@ def test_fill_repeats_the_pattern(device, stream, pattern):
     assert back == unit * (32 // len(unit))
 
 
-def test_fill_refuses_what_does_not_fit(device, stream):
+def test_fill_with_an_invalid_value_raises(device, stream):
     buffer = device.allocate(6, stream=stream)
     with pytest.raises(OverflowError):
         buffer.fill(256, stream=stream)
@@ -100,7 +100,7 @@ def test_close_is_idempotent_and_final(device, stream):
     assert scoped.is_closed
 
 
-def test_a_buffer_outlives_its_closed_stream(device):
+def test_buffer_is_usable_after_its_stream_is_closed(device):
     stream = device.create_stream()
     buffer = device.allocate(1 << 16, stream=stream)
     buffer.fill(1, stream=stream)
@@ -108,7 +108,7 @@ def test_a_buffer_outlives_its_closed_stream(device):
     buffer.close()
 
 
-def test_size_zero_and_nonsense_sizes(device, stream):
+def test_size_zero_is_allowed_and_invalid_sizes_raise(device, stream):
     empty = device.allocate(0, stream=stream)
     assert empty.size == 0
     empty.close()
@@ -127,7 +127,7 @@ def test_out_of_memory_is_a_memory_error_and_the_next_call_works(device, stream)
     device.allocate(16, stream=stream).close()
 
 
-def test_foreign_memory_is_named_not_owned(device, stream):
+def test_buffer_from_handle_does_not_own_the_memory(device, stream):
     original = device.allocate(64, stream=stream)
 
     class Owner:
@@ -151,7 +151,7 @@ def test_foreign_memory_is_named_not_owned(device, stream):
         Buffer.from_handle(1, 1, mr=DeviceMemoryResource(device), owner=object())
 
 
-def test_a_resource_written_in_python_gets_its_memory_back(device, stream):
+def test_python_memory_resource_deallocates_its_buffers(device, stream):
     class Counting(MemoryResource):
         def __init__(self):
             self.inner = DeviceMemoryResource(0)
@@ -177,7 +177,7 @@ def test_a_resource_written_in_python_gets_its_memory_back(device, stream):
     assert mr.returned[0][:2] == (address, 128) and mr.returned[0][2] == stream
 
 
-def test_host_memory_has_the_buffer_protocol_and_device_memory_says_why_not(device, stream):
+def test_buffer_protocol_works_for_host_memory_and_raises_for_device_memory(device, stream):
     host = LegacyPinnedMemoryResource().allocate(16)
     view = memoryview(host)
     view[:4] = b"\1\2\3\4"
@@ -189,7 +189,7 @@ def test_host_memory_has_the_buffer_protocol_and_device_memory_says_why_not(devi
         memoryview(device.allocate(16, stream=stream))
 
 
-def test_pinned_memory_round_trip(device, stream):
+def test_pinned_memory_is_copied_to_the_device_and_back(device, stream):
     pinned = PinnedMemoryResource()
     host = pinned.allocate(1024, stream=stream)
     stream.sync()
@@ -214,7 +214,7 @@ def test_equality_and_hash_follow_the_memory(device, stream):
         Buffer()
 
 
-def test_ctypes_arrays_are_host_objects_too(device, stream):
+def test_ctypes_array_is_accepted_as_host_memory(device, stream):
     data = (ctypes.c_int * 4)(1, 2, 3, 4)
     buffer = device.allocate(16, stream=stream)
     buffer.copy_from(data, stream=stream)
@@ -223,8 +223,8 @@ def test_ctypes_arrays_are_host_objects_too(device, stream):
     assert list(back) == [1, 2, 3, 4]
 
 
-def test_memory_goes_back_on_the_stream_that_is_named(device, stream, kernel):
-    """Memory whose release is ordered on a stream goes to nobody else before that stream gets there."""
+def test_memory_is_freed_in_order_on_the_given_stream(device, stream, kernel):
+    """Memory that is freed in stream order must not be reused before the stream reaches the release."""
     flag = LegacyPinnedMemoryResource().allocate(4)
     ctypes.memset(flag.handle, 0, 4)
     slow = device.create_stream()
@@ -237,18 +237,18 @@ def test_memory_goes_back_on_the_stream_that_is_named(device, stream, kernel):
         buffer.set_deallocation_stream(slow)
         buffer.close()
         other = pool.allocate(1 << 20, stream=stream)
-        # The kernel ahead of the release still runs: who gets the memory now waits for it.
+        # The kernel before the release still runs: a new owner of the memory must wait for it.
         assert other.handle != address or not stream.record().is_done
     finally:
         ctypes.memset(flag.handle, 1, 4)
-    other.close(slow)  # or named when it is closed
+    other.close(slow)  # or passed to close()
     slow.sync()
     assert pool.attributes.used_mem_current == 0
     pool.close()
 
 
-def test_a_buffer_made_of_a_freed_one_is_new_in_every_way(device, stream):
-    """Objects of freed buffers are used again: nothing of the one before may be left."""
+def test_reused_buffer_object_keeps_no_state(device, stream):
+    """Buffer objects are recycled and must not keep state of the previous buffer."""
     gone: list[object] = []
     for size in (16, 32, 48):
         buffer = device.allocate(size, stream=stream)
@@ -260,7 +260,9 @@ def test_a_buffer_made_of_a_freed_one_is_new_in_every_way(device, stream):
         del buffer
         assert seen() is None
     assert gone == [16, 32, 48]
-    left_open = [device.allocate(64, stream=stream) for _ in range(200)]  # more than are kept, none of them closed
+    left_open = [
+        device.allocate(64, stream=stream) for _ in range(200)
+    ]  # more than the free list holds, none of them closed
     addresses = {int(buffer.handle) for buffer in left_open}
     assert len(addresses) == 200
     del left_open
@@ -272,7 +274,7 @@ def test_a_buffer_made_of_a_freed_one_is_new_in_every_way(device, stream):
         buffer.close(stream)
 
 
-def test_closing_again_and_on_another_stream_still_works(device, stream):
+def test_second_close_on_another_stream_does_nothing(device, stream):
     other = device.create_stream()
     buffer = device.allocate(64, stream=stream)
     buffer.close(other)
@@ -286,8 +288,8 @@ def test_closing_again_and_on_another_stream_still_works(device, stream):
     assert buffer.size == 0
 
 
-def test_a_stream_and_a_pool_live_as_long_as_their_last_buffer(device):
-    """Buffers of one stream and one pool hold both together: each may be closed, sent elsewhere or let go of in any order."""
+def test_stream_and_pool_are_kept_by_their_last_buffer(device):
+    """Buffers of one stream and one pool keep both alive, in any order of closing, transfer and deletion."""
     pool = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=64 << 20))
     device.memory_resource, before = pool, device.memory_resource
     try:
@@ -295,7 +297,7 @@ def test_a_stream_and_a_pool_live_as_long_as_their_last_buffer(device):
         buffers = [device.allocate(4096, stream=stream) for _ in range(6)]
         apart = device.allocate(4096, stream=other)
         data = bytes(range(256)) * 16
-        stream.wait(other)  # which made the last one
+        stream.wait(other)  # the stream of the last buffer
         for buffer in (*buffers, apart):
             buffer.copy_from(data, stream=stream)
         other.wait(stream)

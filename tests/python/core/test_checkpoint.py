@@ -1,4 +1,4 @@
-"""Stopping a process for a checkpoint: lock, checkpoint, restore, unlock."""
+"""Checkpoint of a process: lock, checkpoint, restore, unlock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cuda.core.checkpoint import Process
 NOT_SUPPORTED = 801
 
 
-def test_a_process_is_named_by_its_number():
+def test_process_is_identified_by_its_pid():
     Device(0).set_current()
     process = Process(os.getpid())
     assert process.pid == os.getpid() and process.state == "running"
@@ -30,8 +30,8 @@ def test_a_process_is_named_by_its_number():
         process.restore({"nonsense": Device(0)})
 
 
-@pytest.mark.cpu_only  # a driver of a GPU stops other processes, not the one that asks
-def test_a_process_stops_itself_and_goes_on():
+@pytest.mark.cpu_only  # a GPU's driver checkpoints other processes only, not the caller
+def test_process_checkpoints_and_restores_itself():
     code = """
         import os
         from cuda.core import CUDAError, Device
@@ -60,7 +60,7 @@ def test_a_process_stops_itself_and_goes_on():
 
 
 @pytest.mark.gpu_only
-def test_another_process_is_stopped_and_goes_on():
+def test_other_process_is_checkpointed_and_restored():
     code = """
         from cuda.core import Device
         device = Device(0); device.set_current(); stream = device.create_stream()

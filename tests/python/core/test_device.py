@@ -1,4 +1,4 @@
-"""Device: one object per device and thread, and what is made on it."""
+"""Device: one object per device and thread, its properties and factory methods."""
 
 import pickle
 import threading
@@ -7,7 +7,7 @@ import pytest
 from cuda.core import Context, Device, MemoryResource
 
 
-def test_a_thread_gets_one_object_per_device(device):
+def test_device_is_one_object_per_thread(device):
     assert Device(0) is device and Device(device) is device and Device() is device
     seen = []
     thread = threading.Thread(target=lambda: seen.append(Device(0)))
@@ -16,7 +16,7 @@ def test_a_thread_gets_one_object_per_device(device):
     assert seen[0] is not device and seen[0] == device and hash(seen[0]) == hash(device)
 
 
-def test_a_derived_class_stands_for_the_same_devices(device):
+def test_derived_device_class_returns_the_same_objects(device):
     class Mine(Device):
         extra = 3
 
@@ -26,12 +26,12 @@ def test_a_derived_class_stands_for_the_same_devices(device):
         Mine(colour=1)
 
 
-def test_facts_that_never_change_are_one_object_each(device):
+def test_constant_properties_return_the_same_object(device):
     for name in ("name", "uuid", "pci_bus_id", "arch", "properties", "compute_capability"):
         assert getattr(device, name) is getattr(device, name)
 
 
-def test_a_device_that_does_not_exist_is_named():
+def test_invalid_device_raises_an_error_that_names_it():
     with pytest.raises(ValueError, match="99"):
         Device(99)
     with pytest.raises(ValueError):
@@ -40,7 +40,7 @@ def test_a_device_that_does_not_exist_is_named():
         Device("zero")
 
 
-def test_methods_before_set_current_say_what_to_do():
+def test_method_before_set_current_raises_an_error_that_names_the_remedy():
     errors = []
 
     def work():
@@ -50,7 +50,7 @@ def test_methods_before_set_current_say_what_to_do():
                 call()
             except RuntimeError as error:
                 errors.append(str(error))
-        fresh.allocate(16).close()  # memory may be the first thing a program asks for
+        fresh.allocate(16).close()  # memory may be the first object that a program creates
         fresh.create_stream().close()
 
     thread = threading.Thread(target=work)
@@ -59,7 +59,7 @@ def test_methods_before_set_current_say_what_to_do():
     assert len(errors) == 3 and all("set_current()" in text for text in errors)
 
 
-def test_facts_of_the_device(device):
+def test_device_identity_and_architecture_are_consistent(device):
     cc = device.compute_capability
     assert device.arch == f"{cc.major}{cc.minor}" and cc == (cc.major, cc.minor)
     assert device.name and device.total_memory > 0
@@ -81,11 +81,11 @@ def test_properties_are_numbers_and_flags(device):
     assert all(isinstance(getattr(properties, name), (int, bool)) for name in names)
 
 
-def test_pickling_touches_no_context(device):
+def test_pickled_device_is_the_same_object(device):
     assert pickle.loads(pickle.dumps(device)) is device
 
 
-def test_set_current_with_a_context_returns_the_one_before(device):
+def test_set_current_with_a_context_returns_the_previous_one(device):
     context = device.context
     assert isinstance(context, Context) and not context.is_green
     before = device.set_current(context)
@@ -117,12 +117,12 @@ def test_allocation_without_a_stream_uses_the_default_stream(device):
     buffer.close()
 
 
-def test_a_device_reaches_itself_or_says_no(device):
+def test_device_can_access_itself_as_peer(device):
     assert device.can_access_peer(device) is True
 
 
 @pytest.mark.skipif(len(Device.get_all_devices()) < 2, reason="needs two devices")
-def test_methods_act_on_their_device_whatever_is_current():
+def test_methods_use_their_device_when_another_is_current():
     first, second = Device(0), Device(1)
     second.set_current()
     first.set_current()

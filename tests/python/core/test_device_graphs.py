@@ -1,4 +1,4 @@
-"""Graphs that kernels launch: behind their own graph, beside it, again and again."""
+"""Device graph launch: tail launch, fire and forget, repeated launches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ extern "C" __global__ void twice(int* cell) { cell[0] = 2 * cell[0]; }
 
 @pytest.fixture(scope="module")
 def code():
-    """On a GPU cudaGraphLaunch comes from the device runtime library; on the CPU device it is the device's own, with or without it."""
+    """On a GPU cudaGraphLaunch is in the device runtime library; the CPU device provides it with or without that library."""
     arch = f"sm_{Device(0).arch}"
     pieces = [Program(SOURCE, "c++", ProgramOptions(arch=arch, relocatable_device_code=True)).compile("cubin")]
     try:
@@ -58,14 +58,14 @@ def ready(stream, *nodes, device_launch=True):
     return graph
 
 
-def test_a_graph_follows_itself(device, stream, code, cells):
+def test_graph_tail_launches_itself(device, stream, code, cells):
     graph = ready(stream, (code.get_kernel("again"), cells, ctypes.c_int(10)))
     graph.launch(stream)
     assert read(cells, stream)[:2] == [10, 0]
 
 
 @pytest.mark.parametrize("how", [BEHIND, BESIDE], ids=["behind", "beside"])
-def test_a_kernel_launches_another_graph(device, stream, code, cells, how):
+def test_kernel_launches_another_graph(device, stream, code, cells, how):
     answer = device.allocate(16, stream=stream)
     answer.fill(255, stream=stream)
     other = ready(stream, (code.get_kernel("again"), cells, ctypes.c_int(1)), (code.get_kernel("twice"), cells))
@@ -73,12 +73,12 @@ def test_a_kernel_launches_another_graph(device, stream, code, cells, how):
     host = ready(stream, (code.get_kernel("start"), exec_, ctypes.c_uint64(how), answer), device_launch=False)
     for _ in range(3):
         cells.fill(0, stream=stream)
-        host.launch(stream)  # the stream goes on when both have ended
+        host.launch(stream)  # the stream continues when both have ended
         assert read(cells, stream)[:2] == [2, 0]
         assert read(answer, stream)[0] == 0
 
 
-def test_a_graph_that_was_not_made_for_it_is_refused(device, stream, code, cells):
+def test_launch_of_a_graph_without_device_launch_returns_an_error(device, stream, code, cells):
     answer = device.allocate(16, stream=stream)
     answer.fill(0, stream=stream)
     plain = ready(stream, (code.get_kernel("twice"), cells), device_launch=False)

@@ -1,4 +1,4 @@
-"""DLPack's table of C functions: other libraries' C code takes buffers and views, and makes views, without capsules."""
+"""DLPack's C exchange table: C code of other libraries exchanges buffers and views without capsules."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def taken(cls: type, thing: object) -> ctypes.POINTER(Managed):
 
 
 @pytest.mark.parametrize("cls", [Buffer, StridedMemoryView])
-def test_the_types_have_the_table(cls):
+def test_types_have_the_exchange_table(cls):
     table = table_of(cls)
     assert table.major == 1 and not table.previous
 
 
-def test_c_code_takes_a_buffer_and_keeps_it(device, stream):
+def test_c_code_takes_a_managed_tensor_of_a_buffer(device, stream):
     buffer = device.allocate(64, stream=stream)
     managed = taken(Buffer, buffer)
     tensor = managed.contents.tensor
@@ -78,7 +78,7 @@ def test_c_code_takes_a_buffer_and_keeps_it(device, stream):
     assert alive() is None
 
 
-def test_c_code_takes_a_view_with_its_shape_and_strides():
+def test_c_code_takes_a_managed_tensor_of_a_view():
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
     managed = taken(StridedMemoryView, StridedMemoryView.from_any_interface(array.T, -1))
     tensor = managed.contents.tensor
@@ -87,7 +87,7 @@ def test_c_code_takes_a_view_with_its_shape_and_strides():
     managed.contents.deleter(managed)
 
 
-def test_what_is_read_only_says_so():
+def test_read_only_view_has_the_read_only_flag():
     array = np.arange(3)
     array.flags.writeable = False
     managed = taken(StridedMemoryView, StridedMemoryView.from_array_interface(array))
@@ -95,12 +95,12 @@ def test_what_is_read_only_says_so():
     managed.contents.deleter(managed)
 
 
-def test_c_code_makes_a_view_that_keeps_the_tensor(device):
+def test_view_made_by_c_code_keeps_the_tensor(device):
     buffer = LegacyPinnedMemoryResource().allocate(64)
     view = ctypes.py_object()
     assert table_of(StridedMemoryView).managed_to_object(taken(Buffer, buffer), view) == 0
     made = view.value
-    ctypes.pythonapi.Py_DecRef(ctypes.py_object(made))  # the reference that the function gave
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(made))  # the reference that the function returned
     assert type(made) is StridedMemoryView and made.ptr == buffer.handle and made.shape == (64,)
     alive = weakref.ref(buffer)
     del buffer
@@ -111,7 +111,7 @@ def test_c_code_makes_a_view_that_keeps_the_tensor(device):
     assert alive() is None
 
 
-def test_failures_are_python_errors(device, stream):
+def test_failing_exchange_function_sets_a_python_error(device, stream):
     buffer = device.allocate(64, stream=stream)
     buffer.close()
     with pytest.raises(RuntimeError, match="closed"):
@@ -122,7 +122,7 @@ def test_failures_are_python_errors(device, stream):
     assert said[0][0] == b"NotImplementedError" and b"Device.allocate" in said[0][1]
 
 
-def test_the_default_stream_is_the_one_to_order_after(device):
+def test_current_stream_is_the_default_stream(device):
     stream = ctypes.c_void_p(77)
     assert table_of(Buffer).current_stream(2, 0, stream) == 0
     assert stream.value == int(device.default_stream.handle)
@@ -168,7 +168,7 @@ def test_a_borrowed_view_without_strides_is_packed():
     assert scalar.ndim == 0
 
 
-def test_a_view_that_changes_its_rank_lends_its_new_shape():
+def test_borrowed_tensor_follows_a_change_of_rank():
     view = StridedMemoryView.from_any_interface(np.zeros(4, np.int16), -1)
     borrowed(StridedMemoryView, view)
     view.__init__(np.zeros((2, 3, 4, 5), np.int16), -1)
@@ -176,7 +176,7 @@ def test_a_view_that_changes_its_rank_lends_its_new_shape():
     assert [tensor.shape[i] for i in range(tensor.ndim)] == [2, 3, 4, 5]
 
 
-def test_what_cannot_be_borrowed_is_a_python_error(device, stream):
+def test_borrowing_an_unsupported_object_raises(device, stream):
     lend = table_of(StridedMemoryView).tensor_of_object
     closed = device.allocate(64, stream=stream)
     closed.close()
@@ -193,7 +193,7 @@ def test_what_cannot_be_borrowed_is_a_python_error(device, stream):
 
 
 @pytest.mark.parametrize("wrong", ["ndim", "shape", "extent"])
-def test_a_tensor_that_cannot_be_is_refused(device, wrong):
+def test_invalid_tensor_raises(device, wrong):
     buffer = LegacyPinnedMemoryResource().allocate(64)
     managed = taken(Buffer, buffer)
     tensor = managed.contents.tensor

@@ -1,4 +1,4 @@
-"""What help() shows: every public name says what it is, and the examples run."""
+"""Every public name has a docstring, and the examples in docstrings run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
-    """Methods and properties; values that options and enums hold are told by their class."""
+    """Methods and properties; fields of options and members of enums are documented by their class."""
     for name in dir(cls):
         value = inspect.getattr_static(cls, name)
         plain = isinstance(value, (int, str, float, tuple, type(None)))
@@ -42,7 +42,7 @@ def text_of(thing: Any) -> str:
     text = getattr(thing, "__doc__", None) or ""
     if text == type(thing).__doc__:
         return ""
-    # A function of nanobind starts with its signature, which says nothing that help() does not.
+    # The docstring of a nanobind function starts with its signature, which help() shows anyway.
     return re.sub(r"\A(\w*\(.*\) -> [^\n]*\n*)+", "", text)
 
 
@@ -50,7 +50,7 @@ THINGS = dict(public())
 
 
 @pytest.mark.parametrize("name", THINGS)
-def test_it_says_what_it_is(name: str) -> None:
+def test_public_name_and_its_members_have_docstrings(name: str) -> None:
     thing = THINGS[name]
     assert text_of(thing).strip(), f"{name} has no docstring"
     if inspect.isclass(thing) and not hasattr(thing, "__members__"):
@@ -62,7 +62,7 @@ EXAMPLES = [name for name, thing in THINGS.items() if ">>>" in text_of(thing)]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_its_example_runs(name: str, device: Any, stream: Any, kernel: Any) -> None:
+def test_docstring_example_runs(name: str, device: Any, stream: Any, kernel: Any) -> None:
     buffer = device.allocate(1024, stream=stream)
     stream.sync()
     modules = map(importlib.import_module, reversed(MODULES))
@@ -76,26 +76,26 @@ def test_its_example_runs(name: str, device: Any, stream: Any, kernel: Any) -> N
     assert result.attempted and not result.failed, "".join(said)
 
 
-# Need what no test machine has.
+# Require hardware or software that no test machine has.
 WITHOUT_EXAMPLES = {
-    "cuda.core.system.NvlinkInfo",  # a GPU with links
-    "cuda.core.system.get_process_name",  # a process that uses a GPU, whose number would be the example
+    "cuda.core.system.NvlinkInfo",  # a GPU with NVLink
+    "cuda.core.system.get_process_name",  # a process that uses a GPU
     "cuda.core.system.get_p2p_status",  # two GPUs
     "cuda.core.system.get_topology_common_ancestor",
-    "cuda.core.system.register_events",  # something that happens to a GPU
+    "cuda.core.system.register_events",  # an event of a GPU
     "cuda.core.GraphicsResource",  # an OpenGL context
-    "cuda.core.WorkqueueResource",  # a driver that tells of its work queues
+    "cuda.core.WorkqueueResource",  # a driver with work queue resources
 }
 
 
-def test_everything_public_has_an_example() -> None:
+def test_every_public_name_has_an_example() -> None:
     enums = {name for name, thing in THINGS.items() if hasattr(thing, "__members__")}
     assert set(THINGS) - set(EXAMPLES) - enums == WITHOUT_EXAMPLES
 
 
 @pytest.mark.parametrize("name", [name for name, thing in THINGS.items() if inspect.isclass(thing)])
-def test_help_reads_well(name: str) -> None:
-    """help() of a class: what it is at the top, every method by name, no addresses, nothing private."""
+def test_help_shows_summary_and_members(name: str) -> None:
+    """help() of a class starts with its summary, lists every method, and shows no addresses or private names."""
     thing = THINGS[name]
     page = pydoc.plain(pydoc.render_doc(thing))
     assert thing.__doc__ is not None

@@ -6,7 +6,7 @@ import pytest
 from cuda.core import EventOptions
 
 
-def test_both_spellings_of_the_options():
+def test_both_option_spellings_are_accepted():
     assert EventOptions(enable_timing=True) == EventOptions(timing_enabled=True)
     assert EventOptions(timing_enabled=True).enable_timing is True
     assert EventOptions(busy_waited_sync=True).blocking_sync is False
@@ -26,7 +26,7 @@ def test_elapsed_time_is_positive_and_a_float(device, stream):
     buffer.close(stream)
 
 
-def test_subtraction_names_what_is_missing(device, stream):
+def test_subtraction_without_timing_or_record_raises(device, stream):
     timed = stream.record(options=EventOptions(timing_enabled=True))
     plain = stream.record()
     plain.sync()
@@ -48,7 +48,7 @@ def test_record_into_an_event_returns_it(device, stream):
         stream.record(3)
 
 
-def test_flags_are_readable(device):
+def test_event_flags_are_returned(device):
     event = device.create_event(EventOptions(blocking_sync=True))
     assert event.is_blocking_sync and not event.is_timing_enabled and not event.is_ipc_enabled
     with pytest.raises(RuntimeError, match="ipc_enabled"):
@@ -57,7 +57,7 @@ def test_flags_are_readable(device):
         device.create_event(EventOptions(timing_enabled=True, ipc_enabled=True))
 
 
-def test_a_closed_event_says_so(device, stream):
+def test_closed_event_raises(device, stream):
     event = stream.record()
     event.close()
     event.close()

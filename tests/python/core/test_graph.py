@@ -20,7 +20,7 @@ ONE = LaunchConfig(grid=1, block=1)
 
 @pytest.fixture
 def cell(device, stream):
-    """An int on the device, zero to begin with, and how to read it."""
+    """A device int, initially zero, and a function that reads it."""
     buffer = device.allocate(4, stream=stream)
     buffer.fill(0, stream=stream)
     stream.sync()
@@ -53,7 +53,7 @@ def test_captured_launches_run_at_each_launch(stream, kernel, cell):
     builder.close()
 
 
-def test_states_that_make_no_sense_are_refused(stream):
+def test_builder_method_in_the_wrong_state_raises(stream):
     with pytest.raises(RuntimeError):
         GraphBuilder()
     builder = stream.create_graph_builder()
@@ -70,7 +70,7 @@ def test_states_that_make_no_sense_are_refused(stream):
         builder.complete()
     builder.close()
     assert builder.is_closed
-    stream.sync()  # the capture has ended: the stream can be used again
+    stream.sync()  # the capture has ended: the stream is usable again
 
 
 def test_memory_operations_are_captured_and_repeated(device, stream, kernel):
@@ -79,7 +79,7 @@ def test_memory_operations_are_captured_and_repeated(device, stream, kernel):
     buffer.fill(0, stream=builder)
     launch(builder, ONE, kernel("add_one"), buffer, 1)
     graph = builder.end_building().complete()
-    for _ in range(10):  # frees on launch what the graph leaves allocated
+    for _ in range(10):  # auto_free_on_launch frees memory that the graph leaves allocated
         graph.launch(stream)
     stream.sync()
     assert read(buffer, stream) == 1
@@ -87,7 +87,7 @@ def test_memory_operations_are_captured_and_repeated(device, stream, kernel):
     stream.sync()
 
 
-def test_branches_join(device, stream, kernel, cell):
+def test_joined_branches_run(device, stream, kernel, cell):
     other = device.allocate(4, stream=stream)
     other.fill(0, stream=stream)
     stream.sync()
@@ -103,7 +103,7 @@ def test_branches_join(device, stream, kernel, cell):
     assert read(cell, stream) == 2 and read(other, stream) == 1
 
 
-def test_branches_that_wait_for_each_other_both_go_on(device, stream, kernel):
+def test_branches_that_wait_for_each_other_both_run(device, stream, kernel):
     buffer = device.allocate(16, stream=stream)
     builder = stream.create_graph_builder().begin_building()
     buffer.fill(0, stream=builder)
@@ -137,7 +137,7 @@ def test_callbacks_run_in_order_and_their_errors_are_reported(stream, kernel, ce
         stream.create_graph_builder().begin_building().callback(3)
 
 
-def test_nodes_by_hand(device, stream, kernel, cell):
+def test_explicit_nodes_run_in_order(device, stream, kernel, cell):
     definition = GraphDefinition()
     other = device.allocate(4, stream=stream)
     fill = definition.memset(cell, b"\5\0\0\0", 1)
@@ -156,7 +156,7 @@ def test_nodes_by_hand(device, stream, kernel, cell):
     assert read(other, stream) == 6
 
 
-def test_edges_change_in_place(stream):
+def test_edges_are_added_and_removed(stream):
     definition = GraphDefinition()
     a, b, c = definition.empty(), definition.empty(), definition.empty()
     a.succ.add(b)
@@ -171,7 +171,7 @@ def test_edges_change_in_place(stream):
         b.join()
 
 
-def test_graph_memory(device, stream, kernel):
+def test_alloc_and_free_nodes_use_graph_memory(device, stream, kernel):
     definition = GraphDefinition()
     alloc = definition.allocate(64)
     assert isinstance(alloc, AllocNode) and alloc.bytesize == 64 and alloc.dptr and alloc.device_id == 0
@@ -185,7 +185,7 @@ def test_graph_memory(device, stream, kernel):
     stream.sync()
 
 
-def test_updates_of_nodes_and_of_graphs(stream, kernel, cell):
+def test_updated_nodes_and_graphs_run_with_new_parameters(stream, kernel, cell):
     definition = GraphDefinition()
     node = definition.launch(ONE, kernel("add_one"), cell, 1)
     graph = definition.instantiate()
@@ -197,7 +197,7 @@ def test_updates_of_nodes_and_of_graphs(stream, kernel, cell):
     graph.launch(stream)
     assert read(cell, stream) == 1
     view.enable()
-    view.update(config=ONE, kernel=kernel("add_one"), args=(cell, 0))  # n = 0: nothing to do
+    view.update(config=ONE, kernel=kernel("add_one"), args=(cell, 0))  # n = 0: the kernel does nothing
     graph.launch(stream)
     assert read(cell, stream) == 1
     node.update(args=(cell, 1))
@@ -206,7 +206,7 @@ def test_updates_of_nodes_and_of_graphs(stream, kernel, cell):
     assert read(cell, stream) == 2
 
 
-def test_an_update_with_another_shape_says_why(stream, kernel, cell):
+def test_incompatible_graph_update_raises_an_error_that_explains_why(stream, kernel, cell):
     one, two = GraphDefinition(), GraphDefinition()
     one.launch(ONE, kernel("add_one"), cell, 1)
     two.launch(ONE, kernel("add_one"), cell, 1).launch(ONE, kernel("add_one"), cell, 1)
@@ -215,7 +215,7 @@ def test_an_update_with_another_shape_says_why(stream, kernel, cell):
         graph.update(two)
 
 
-def test_child_graphs(stream, kernel, cell):
+def test_child_graph_runs_and_can_be_updated(stream, kernel, cell):
     child = GraphDefinition()
     child.launch(ONE, kernel("add_one"), cell, 1)
     parent = GraphDefinition()
@@ -230,7 +230,7 @@ def test_child_graphs(stream, kernel, cell):
     assert read(cell, stream) == 3
 
 
-def test_the_graph_prints_itself(tmp_path, stream, kernel, cell, capsys):
+def test_graph_is_written_as_dot(tmp_path, stream, kernel, cell, capsys):
     definition = GraphDefinition()
     definition.launch(ONE, kernel("add_one"), cell, 1)
     path = tmp_path / "graph.dot"
@@ -245,7 +245,7 @@ def test_the_graph_prints_itself(tmp_path, stream, kernel, cell, capsys):
     assert GraphCompleteOptions().auto_free_on_launch is False
 
 
-def test_the_graph_is_a_picture_where_dot_is_installed(tmp_path, monkeypatch):
+def test_graph_repr_svg_needs_graphviz(tmp_path, monkeypatch):
     program = tmp_path / "dot"
     program.write_text("#!/bin/sh\nprintf '<svg>'; grep -c digraph; printf '</svg>'\n")
     program.chmod(0o755)
@@ -261,7 +261,7 @@ def test_the_graph_is_a_picture_where_dot_is_installed(tmp_path, monkeypatch):
     assert (tmp_path / "graph.svg").read_text().startswith("<svg>1")
 
 
-def test_cooperative_and_cluster_launches_are_nodes(device, stream, cell):
+def test_cooperative_and_cluster_kernel_nodes_run(device, stream, cell):
     from cuda.core import Program, ProgramOptions
 
     source = r"""
@@ -281,7 +281,7 @@ def test_cooperative_and_cluster_launches_are_nodes(device, stream, cell):
     assert read(cell, stream) == 2 * 32 + 4 * 2
 
 
-def test_a_captured_copy_of_an_array_is_a_node_that_names_it(device, stream):
+def test_captured_array_copy_is_a_node_with_the_array(device, stream):
     from cuda.core.texture import OpaqueArrayOptions
 
     with device.create_opaque_array(OpaqueArrayOptions((8, 4), "uint8", 1)) as array:

@@ -1,4 +1,4 @@
-"""Graphs inside graphs: what can be embedded, and what is refused before the driver is asked."""
+"""Child graphs: what can be embedded, and what raises before the driver is called."""
 
 import pytest
 from cuda.core import LaunchConfig, launch
@@ -26,7 +26,7 @@ def child(device, kernel, counter):
     return builder.end_building()
 
 
-def test_a_child_runs_where_it_is_embedded_and_in_itself(device, stream, kernel, counter, child):
+def test_child_graph_runs_embedded_and_alone(device, stream, kernel, counter, child):
     outer = device.create_graph_builder().begin_building()
     outer.embed(child)
     launch(outer, ONE, kernel("add_one"), counter, 1)
@@ -38,7 +38,7 @@ def test_a_child_runs_where_it_is_embedded_and_in_itself(device, stream, kernel,
     assert value(counter, stream) == 4
 
 
-def test_an_empty_child_is_a_node_like_any_other(device, stream):
+def test_empty_child_graph_can_be_embedded(device, stream):
     outer = device.create_graph_builder().begin_building()
     outer.embed(GraphDefinition())
     outer.end_building().complete().launch(stream)
@@ -61,19 +61,19 @@ def has_a_condition(device):
 @pytest.mark.parametrize(
     ("make", "reason"), [(allocates, "allocates or frees"), (has_a_condition, "conditional nodes")]
 )
-def test_what_no_driver_can_copy_is_refused_and_harms_nothing(device, stream, counter, child, make, reason):
-    refused = make(device)
+def test_child_with_uncopyable_nodes_raises_and_the_graph_stays_usable(device, stream, counter, child, make, reason):
+    rejected = make(device)
     outer = device.create_graph_builder().begin_building()
     with pytest.raises(ValueError, match=reason):
-        outer.embed(refused)
+        outer.embed(rejected)
     with pytest.raises(ValueError, match=reason):
-        GraphDefinition().embed(refused)
+        GraphDefinition().embed(rejected)
     outer.embed(child)
     outer.end_building().complete().launch(stream)
     assert value(counter, stream) == 1
 
 
-def test_a_graph_cannot_be_a_part_of_itself(device):
+def test_embedding_a_graph_in_itself_raises(device):
     definition = GraphDefinition()
     with pytest.raises(ValueError, match="part of itself"):
         definition.embed(definition)
@@ -85,10 +85,10 @@ def test_a_graph_cannot_be_a_part_of_itself(device):
     outer.end_building()
 
 
-def test_nothing_is_embedded_in_a_capture_that_is_over(device, stream, child):
+def test_embedding_in_an_ended_capture_raises(device, stream, child):
     outer = device.create_graph_builder().begin_building("global")
     with pytest.raises(Exception, match="captur"):
-        outer.stream.sync()  # not allowed while capturing: it ends the capture
+        outer.stream.sync()  # not permitted during a capture, which it invalidates
     with pytest.raises(RuntimeError, match="the capture has ended"):
         outer.embed(child)
     with pytest.raises(RuntimeError, match="the capture has ended"):
@@ -96,7 +96,7 @@ def test_nothing_is_embedded_in_a_capture_that_is_over(device, stream, child):
     outer.close()
 
 
-def test_nothing_is_embedded_in_a_branch_whose_first_builder_is_closed(device, child):
+def test_embedding_in_a_branch_of_a_closed_builder_raises(device, child):
     outer = device.create_graph_builder().begin_building()
     _, branch = outer.split(2)
     outer.close()

@@ -7,7 +7,7 @@ from cuda.core import CUDAError, Device, LaunchConfig, Program, ProgramOptions, 
 from cuda.core.graph import GraphDefinition
 
 ONE = LaunchConfig(grid=1, block=1)
-# Declared by hand: NVRTC knows the function, and no header is needed then.
+# Declared here so that no header is needed; NVRTC knows the function.
 SOURCE = r"""
 typedef unsigned long long Condition;
 extern "C" __device__ void cudaGraphSetConditional(Condition handle, unsigned int value);
@@ -39,7 +39,7 @@ def read(buffer, stream):
     return int.from_bytes(back, "little", signed=True)
 
 
-def test_a_while_node_runs_until_the_kernel_says_stop(stream, code, cell):
+def test_while_node_runs_until_the_kernel_clears_the_condition(stream, code, cell):
     builder = stream.create_graph_builder().begin_building()
     again = builder.create_condition(default_value=1)
     body = builder.while_loop(again).begin_building()
@@ -48,12 +48,12 @@ def test_a_while_node_runs_until_the_kernel_says_stop(stream, code, cell):
     graph = builder.end_building().complete()
     graph.launch(stream)
     assert read(cell, stream) == 5
-    graph.launch(stream)  # the default is back: one turn, and the limit is passed
+    graph.launch(stream)  # the default value is restored: one iteration exceeds the limit
     assert read(cell, stream) == 6
 
 
 @pytest.mark.parametrize("value, expected", [(0, 100), (1, 10), (7, 10)])
-def test_an_if_else_node_takes_the_branch_that_was_chosen(stream, code, cell, value, expected):
+def test_if_else_node_runs_the_selected_branch(stream, code, cell, value, expected):
     builder = stream.create_graph_builder().begin_building()
     condition = builder.create_condition()
     launch(builder, ONE, code.get_kernel("set"), condition, ctypes.c_int(value))
@@ -66,7 +66,7 @@ def test_an_if_else_node_takes_the_branch_that_was_chosen(stream, code, cell, va
 
 
 @pytest.mark.parametrize("value, expected", [(0, 1), (2, 3), (3, 0)])
-def test_a_switch_node_runs_the_branch_of_that_number_or_none(stream, code, cell, value, expected):
+def test_switch_node_runs_the_branch_of_the_condition_or_none(stream, code, cell, value, expected):
     builder = stream.create_graph_builder().begin_building()
     condition = builder.create_condition()
     launch(builder, ONE, code.get_kernel("set"), condition, ctypes.c_int(value))
@@ -93,7 +93,7 @@ def embeds_one_that_calls_the_host(body, device):
 
 
 @pytest.mark.parametrize("fill", [calls_the_host, allocates, embeds_one_that_calls_the_host])
-def test_a_body_with_nodes_that_no_body_may_have_is_refused_when_the_graph_is_done(device, stream, cell, fill):
+def test_body_with_forbidden_nodes_raises_at_instantiation(device, stream, cell, fill):
     definition = GraphDefinition()
     body = definition.if_then(definition.create_condition(1)).then
     fill(body, device)
@@ -106,7 +106,7 @@ def test_a_body_with_nodes_that_no_body_may_have_is_refused_when_the_graph_is_do
     assert read(cell, stream) == 0x01010101
 
 
-def test_a_condition_that_no_node_looks_at_is_refused_when_the_graph_is_done():
+def test_unused_condition_raises_at_instantiation():
     definition = GraphDefinition()
     condition = definition.create_condition(1)
     definition.empty()

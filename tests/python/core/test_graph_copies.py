@@ -1,4 +1,4 @@
-"""Copy nodes: linear memory, rows at a distance, arrays; made, captured, and changed afterwards."""
+"""Memcpy nodes for linear memory, pitched memory and arrays: added, captured and updated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTES = 4 * 4 * 3 * 2
 
 
 def array_of(device, first=0):
-    """An array whose elements count from `first`, and those numbers."""
+    """An array with consecutive elements starting at `first`, and the expected numbers."""
     numbers = np.arange(first, first + BYTES // 4, dtype=np.float32)
     array = device.create_opaque_array(OpaqueArrayOptions(SHAPE, "float32", 1))
     stream = device.create_stream()
@@ -41,7 +41,7 @@ def run(graph, stream):
     stream.sync()
 
 
-def test_an_array_is_copied_as_a_whole(device, stream):
+def test_memcpy_node_copies_a_whole_array(device, stream):
     array, numbers = array_of(device)
     there, back = device.allocate(BYTES, stream=stream), pinned()
     graph = GraphDefinition()
@@ -52,7 +52,7 @@ def test_an_array_is_copied_as_a_whole(device, stream):
     assert (floats(back) == numbers).all()
 
 
-def test_an_array_is_filled_and_copied_to_another(device, stream):
+def test_memcpy_node_copies_between_arrays(device, stream):
     first, _ = array_of(device)
     second, _ = array_of(device, 100)
     numbers, back = pinned(), pinned()
@@ -63,7 +63,7 @@ def test_an_array_is_filled_and_copied_to_another(device, stream):
     assert bytes(memoryview(back)) == b"\7" * BYTES
 
 
-def test_sizes_must_fit_the_array(device, stream):
+def test_memcpy_node_with_a_size_other_than_the_array_raises(device, stream):
     array, _ = array_of(device)
     other = device.create_opaque_array(OpaqueArrayOptions((4, 3), "float32", 1))
     buffer = device.allocate(BYTES, stream=stream)
@@ -77,7 +77,7 @@ def test_sizes_must_fit_the_array(device, stream):
         graph.memcpy(buffer, array, BYTES)
 
 
-def test_a_node_takes_another_array(device, stream):
+def test_memcpy_node_is_updated_to_another_array(device, stream):
     first, _ = array_of(device)
     second, numbers = array_of(device, 50)
     back = pinned()
@@ -89,7 +89,7 @@ def test_a_node_takes_another_array(device, stream):
     assert (floats(back) == numbers).all()
 
 
-def test_a_node_goes_from_memory_to_an_array_and_back(device, stream):
+def test_memcpy_node_is_updated_from_memory_to_an_array_and_back(device, stream):
     array, numbers = array_of(device)
     plain, back = pinned(), pinned()
     np.from_dlpack(plain)[:] = 1
@@ -106,7 +106,7 @@ def test_a_node_goes_from_memory_to_an_array_and_back(device, stream):
         node.update(src=array, size=8)
 
 
-def test_the_graph_keeps_the_arrays_its_nodes_copy(device, stream):
+def test_graph_keeps_the_arrays_of_its_memcpy_nodes(device, stream):
     array, numbers = array_of(device)
     back = pinned()
     graph = GraphDefinition()
@@ -123,7 +123,7 @@ def test_the_graph_keeps_the_arrays_its_nodes_copy(device, stream):
     assert alive() is None
 
 
-def test_a_captured_copy_of_an_array_keeps_it_and_can_be_changed(device, stream):
+def test_captured_array_copy_keeps_the_array_and_can_be_updated(device, stream):
     first, _ = array_of(device)
     second, numbers = array_of(device, 9)
     back, other = pinned(), pinned()
@@ -141,7 +141,7 @@ def test_a_captured_copy_of_an_array_keeps_it_and_can_be_changed(device, stream)
     assert (floats(other) == numbers).all() and not floats(back).any()
 
 
-def test_a_captured_copy_of_rows_keeps_their_distance(device, stream):
+def test_captured_2d_copy_keeps_its_pitch(device, stream):
     rows, pitch, width = 3, 64, 16
     source, target, other = pinned(rows * pitch), pinned(rows * pitch), pinned(rows * pitch)
     np.from_dlpack(source)[:] = np.arange(rows * pitch) % 200
@@ -172,7 +172,7 @@ def test_a_captured_copy_of_rows_keeps_their_distance(device, stream):
         ready[node].update(dst=target, src=source, size=rows * width)
 
 
-def test_a_graph_that_is_ready_takes_other_linear_copies_only(device, stream):
+def test_executable_memcpy_node_accepts_only_linear_copies(device, stream):
     array, _ = array_of(device)
     first, second, back = pinned(16), pinned(32), pinned(32)
     np.from_dlpack(first)[:] = 1
@@ -183,14 +183,14 @@ def test_a_graph_that_is_ready_takes_other_linear_copies_only(device, stream):
     ready[node].update(dst=back, src=second, size=32)
     run(ready, stream)
     assert bytes(memoryview(back)) == b"\2" * 32
-    assert node.size == 16  # the definition is as it was
+    assert node.size == 16  # the definition is unchanged
     whole = pinned()
     with pytest.raises(ValueError, match="rows cannot be changed"):
         ready[node].update(dst=whole, src=array, size=BYTES)
 
 
-def test_devices_are_not_asked_for(device):
-    """A definition is made, and its copies changed, on whatever device is current."""
+def test_memcpy_node_uses_the_current_device(device):
+    """Nodes are added and updated on the current device."""
     graph = GraphDefinition()
     a, b = pinned(8), pinned(8)
     node = graph.memcpy(a, b, 8)

@@ -1,4 +1,4 @@
-"""A graph keeps alive what its nodes use: in the definition, in what is made from it, and while a launch runs."""
+"""Graph definitions, executable graphs and running launches keep the objects of their nodes alive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONE = LaunchConfig(grid=1, block=1)
 
 
 class Callback:
-    """A callable that can be watched."""
+    """A callable that supports weak references."""
 
     def __init__(self, seen: list[str] | None = None) -> None:
         self.seen = seen
@@ -26,7 +26,7 @@ class Callback:
 
 
 def gone(*references: weakref.ref) -> bool:
-    """True once nothing is left of them. The driver may say late, on a thread of its own, that it is done."""
+    """True when all references are dead. The driver may report completion late, on its own thread."""
     for _ in range(200):
         if all(reference() is None for reference in references):
             return True
@@ -52,7 +52,7 @@ def cell(device, stream):
     return make
 
 
-def test_what_explicit_nodes_use_lives_in_the_executable_graph_alone(device, stream, kernel, cell):
+def test_executable_graph_keeps_the_objects_of_explicit_nodes(device, stream, kernel, cell):
     seen: list[str] = []
     used = {
         "argument": cell(),
@@ -79,7 +79,7 @@ def test_what_explicit_nodes_use_lives_in_the_executable_graph_alone(device, str
     assert gone(*watched)
 
 
-def test_what_captured_calls_use_lives_in_the_executable_graph_alone(device, stream, kernel, cell):
+def test_executable_graph_keeps_the_objects_of_captured_calls(device, stream, kernel, cell):
     seen: list[str] = []
     argument, copied, filled, callback = cell(), cell(5), cell(), Callback(seen)
     host, target = bytearray(b"\4\0\0\0"), cell()
@@ -94,7 +94,7 @@ def test_what_captured_calls_use_lives_in_the_executable_graph_alone(device, str
     watched = [weakref.ref(thing) for thing in (argument, copied, filled, callback)]
     del argument, copied, filled, callback, builder
     with pytest.raises(BufferError):
-        host.append(0)  # the graph reads it at each launch, so it may not move
+        host.append(0)  # every launch reads it, so it must not be resized
     gc.collect()
     assert all(reference() is not None for reference in watched)
     graph.launch(stream)
@@ -105,7 +105,7 @@ def test_what_captured_calls_use_lives_in_the_executable_graph_alone(device, str
     host.append(0)
 
 
-def test_a_definition_that_is_never_instantiated_lets_go_when_it_goes(kernel, cell):
+def test_uninstantiated_definition_releases_its_objects(kernel, cell):
     buffer, callback = cell(), Callback()
     watched = [weakref.ref(buffer), weakref.ref(callback)]
     definition = GraphDefinition()
@@ -133,7 +133,7 @@ def test_kernels_keep_their_code_loaded_in_a_graph(device, stream, cell):
     assert number(target, stream) == 42
 
 
-def test_an_updated_node_lets_go_of_what_it_used(stream, kernel, cell):
+def test_updated_node_releases_its_previous_objects(stream, kernel, cell):
     first, second = cell(), cell()
     watched = weakref.ref(first)
     definition = GraphDefinition()
@@ -143,7 +143,7 @@ def test_an_updated_node_lets_go_of_what_it_used(stream, kernel, cell):
     after = definition.instantiate()
     del first
     gc.collect()
-    assert watched() is not None  # `before` was made from the old node
+    assert watched() is not None  # `before` was instantiated from the old node
     before.launch(stream)
     after.launch(stream)
     stream.sync()
@@ -152,7 +152,7 @@ def test_an_updated_node_lets_go_of_what_it_used(stream, kernel, cell):
     assert gone(watched)
 
 
-def test_a_destroyed_node_lets_go_of_what_it_used(cell):
+def test_destroyed_node_releases_its_objects(cell):
     callback = Callback()
     watched = weakref.ref(callback)
     definition = GraphDefinition()
@@ -163,7 +163,7 @@ def test_a_destroyed_node_lets_go_of_what_it_used(cell):
     assert gone(watched)
 
 
-def test_an_updated_graph_lets_go_of_what_it_used(stream, kernel, cell):
+def test_updated_graph_releases_its_previous_objects(stream, kernel, cell):
     def described(buffer):
         definition = GraphDefinition()
         definition.launch(ONE, kernel("add_one"), buffer, 1)
@@ -183,7 +183,7 @@ def test_an_updated_graph_lets_go_of_what_it_used(stream, kernel, cell):
     assert gone(watched[1])
 
 
-def test_an_updated_executable_node_lets_go_once_launches_in_flight_are_done(stream, kernel, cell):
+def test_updated_executable_node_releases_its_objects_after_launches_in_flight(stream, kernel, cell):
     buffers = [cell() for _ in range(4)]
     watched = [weakref.ref(buffer) for buffer in buffers]
     definition = GraphDefinition()
@@ -194,13 +194,13 @@ def test_an_updated_executable_node_lets_go_once_launches_in_flight_are_done(str
         graph.launch(stream)
     stream.sync()
     graph[node].update(config=ONE, kernel=kernel("add_one"), args=(watched[0](), 1))
-    graph[node].update(config=ONE, kernel=kernel("add_one"), args=(watched[0](), 1))  # looks at what is done
+    graph[node].update(config=ONE, kernel=kernel("add_one"), args=(watched[0](), 1))  # processes completed launches
     assert gone(*watched[1:]) and watched[0]() is not None
     graph.close()
     assert gone(watched[0])
 
 
-def test_a_closed_graph_keeps_what_a_launch_in_flight_uses(stream, kernel, cell):
+def test_closed_graph_keeps_the_objects_of_a_launch_in_flight(stream, kernel, cell):
     may_go_on = threading.Event()
     seen = []
     first, last = Callback(), Callback(seen)
@@ -221,7 +221,7 @@ def test_a_closed_graph_keeps_what_a_launch_in_flight_uses(stream, kernel, cell)
     assert gone(watched)
 
 
-def test_children_and_bodies_keep_what_they_use(device, stream, kernel, cell):
+def test_child_graphs_and_conditional_bodies_keep_their_objects(device, stream, kernel, cell):
     in_child, in_body, in_captured_body = cell(), cell(), cell()
     watched = [weakref.ref(buffer) for buffer in (in_child, in_body, in_captured_body)]
     child = GraphDefinition()
@@ -246,7 +246,7 @@ def test_children_and_bodies_keep_what_they_use(device, stream, kernel, cell):
     assert gone(*watched)
 
 
-def test_a_callback_that_holds_its_graph_can_be_collected_after_an_update():
+def test_callback_that_references_its_graph_is_collected_after_an_update():
     class Holder:
         def __call__(self) -> None:
             pass
@@ -262,7 +262,7 @@ def test_a_callback_that_holds_its_graph_can_be_collected_after_an_update():
     assert gone(watched)
 
 
-def test_a_branch_of_a_builder_keeps_what_it_captured(device, stream, kernel, cell):
+def test_branch_of_a_builder_keeps_its_captured_objects(device, stream, kernel, cell):
     buffer = cell()
     watched = weakref.ref(buffer)
     builder = device.create_graph_builder().begin_building()
@@ -277,7 +277,7 @@ def test_a_branch_of_a_builder_keeps_what_it_captured(device, stream, kernel, ce
     assert gone(watched)
 
 
-def test_what_others_make_from_a_captured_graph_by_its_handle_keeps_what_it_uses(device, stream, kernel, cell):
+def test_executable_made_from_a_graph_handle_keeps_the_captured_objects(device, stream, kernel, cell):
     from cuda.bindings import driver
 
     buffer, seen = cell(), []
@@ -294,7 +294,7 @@ def test_what_others_make_from_a_captured_graph_by_its_handle_keeps_what_it_uses
     gc.collect()
     assert all(
         reference() is not None for reference in references
-    )  # the executable graph holds them, through the driver
+    )  # the executable graph keeps them through the driver
     assert driver.cuGraphLaunch(executable, stream.handle)[0] == 0
     stream.sync()
     assert seen == ["called"] and number(buffer, stream) == 1
@@ -303,7 +303,7 @@ def test_what_others_make_from_a_captured_graph_by_its_handle_keeps_what_it_uses
     assert gone(*references)
 
 
-def test_a_child_keeps_what_the_captured_graph_it_was_copied_from_used(device, stream, kernel, cell):
+def test_child_graph_keeps_the_objects_of_the_captured_graph(device, stream, kernel, cell):
     seen: list[str] = []
     callback = Callback(seen)
     inner = device.create_graph_builder().begin_building()
@@ -326,8 +326,8 @@ def test_a_child_keeps_what_the_captured_graph_it_was_copied_from_used(device, s
 
 
 @pytest.mark.parametrize("how", ["closed", "let go of"])
-def test_a_buffer_goes_while_its_stream_is_captured(device, how):
-    """A free in a capture is a node, which takes memory of graphs alone."""
+def test_buffer_can_be_freed_while_its_stream_is_captured(device, how):
+    """A captured free is a node, which accepts only graph memory."""
     stream = device.create_stream()
     pool = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 20))
     buffer, kept = pool.allocate(64, stream=stream), pool.allocate(64, stream=stream)
@@ -348,8 +348,8 @@ def test_a_buffer_goes_while_its_stream_is_captured(device, how):
     assert found == bytes([7]) * 64
 
 
-def test_memory_of_a_graph_that_is_gone_is_refused(device, stream):
-    """The driver would take its address for the host's."""
+def test_memory_of_a_destroyed_graph_raises(device, stream):
+    """The driver would treat its address as a host address."""
     builder = device.create_graph_builder().begin_building()
     buffer = device.allocate(64, stream=builder)
     inside = device.allocate(64, stream=builder)
@@ -370,7 +370,7 @@ def test_memory_of_a_graph_that_is_gone_is_refused(device, stream):
 
 
 @pytest.mark.parametrize("by", ["builder", "its stream"])
-def test_a_graph_cannot_be_launched_into_a_capture(device, stream, by):
+def test_launch_of_a_graph_into_a_capture_raises(device, stream, by):
     callback = Callback()
     definition = GraphDefinition()
     definition.callback(callback)
@@ -387,9 +387,9 @@ def test_a_graph_cannot_be_launched_into_a_capture(device, stream, by):
     assert gone(reference)
 
 
-def test_a_launch_that_fails_does_not_hide_the_one_that_runs(device, stream, request):
+def test_failed_launch_does_not_release_objects_of_a_running_one(device, stream, request):
     may_go_on, seen = threading.Event(), []
-    request.addfinalizer(may_go_on.set)  # whatever fails below, the device must come to rest
+    request.addfinalizer(may_go_on.set)  # the device must become idle even if an assertion below fails
     last = Callback(seen)
     made_from = device.create_graph_builder().begin_building()
     made_from.callback(lambda: may_go_on.wait())
@@ -404,7 +404,7 @@ def test_a_launch_that_fails_does_not_hide_the_one_that_runs(device, stream, req
     builder.close()
     broken = device.create_graph_builder().begin_building(mode="relaxed")
     with pytest.raises(CUDAError):
-        broken.stream.sync()  # ends the capture by a mistake
+        broken.stream.sync()  # invalidates the capture
     with pytest.raises(CUDAError):
         graph.launch(broken)
     graph.close()
@@ -420,8 +420,8 @@ def test_a_launch_that_fails_does_not_hide_the_one_that_runs(device, stream, req
 
 
 @pytest.mark.parametrize("ending", ["close", "end_building"])
-def test_branches_end_with_their_capture(device, stream, kernel, cell, ending):
-    """What would be queued on one later would run at once, with nobody to keep what it uses."""
+def test_branches_are_closed_when_their_capture_ends(device, stream, kernel, cell, ending):
+    """Work queued on such a branch would run immediately, without keeping its objects alive."""
     builder = device.create_graph_builder().begin_building()
     _, branch = builder.split(2)
     branch.callback(Callback())
@@ -446,7 +446,7 @@ def test_branches_end_with_their_capture(device, stream, kernel, cell, ending):
     assert seen == [] and number(buffer, stream) == 0
 
 
-def test_a_callback_in_a_capture_that_another_call_has_ended_is_refused(device):
+def test_callback_in_an_ended_capture_raises(device):
     from cuda.bindings import driver
 
     builder = device.create_graph_builder().begin_building()
@@ -458,7 +458,7 @@ def test_a_callback_in_a_capture_that_another_call_has_ended_is_refused(device):
     assert driver.cuGraphDestroy(graph)[0] == 0
 
 
-# ---- what is closed while a graph has it
+# ---- objects closed while a graph uses them
 
 
 PATTERNS = [
@@ -476,7 +476,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize(("text", "width", "wanted"), PATTERNS, ids=[row[0] for row in PATTERNS])
 @pytest.mark.parametrize("way", ["add", "update", "executable"])
-def test_memset_takes_the_bytes_of_integers_of_numpy_as_pattern(device, stream, way, text, width, wanted):
+def test_memset_uses_the_bytes_of_a_numpy_integer_as_pattern(device, stream, way, text, width, wanted):
     np = pytest.importorskip("numpy")
     value = eval(text, {"np": np})
     buffer = device.allocate(32, stream=stream)
@@ -494,7 +494,7 @@ def test_memset_takes_the_bytes_of_integers_of_numpy_as_pattern(device, stream, 
     assert bytes(back) == wanted.ljust(32, b"\xee"), "and nothing beyond"
 
 
-def test_memset_refuses_what_has_no_bytes(cell):
+def test_memset_with_an_invalid_pattern_raises(cell):
     np = pytest.importorskip("numpy")
     definition = GraphDefinition()
     with pytest.raises(ValueError, match="8"):
@@ -575,12 +575,12 @@ USES = [
 
 @pytest.fixture
 def small_pool(device):
-    """A pool with room for a few buffers: memory that was freed is handed out again at once."""
+    """A pool with space for a few buffers, so that freed memory is reused immediately."""
     return DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 16))
 
 
 @pytest.mark.parametrize("add", USES, ids=lambda use: use.__name__)
-def test_the_memory_of_a_closed_buffer_stays_until_the_graph_goes(device, stream, kernel, small_pool, add):
+def test_memory_of_a_closed_buffer_is_freed_with_the_graph(device, stream, kernel, small_pool, add):
     buffer = small_pool.allocate(4, stream=stream)
     buffer.fill(b"\6\0\0\0", stream=stream)
     stream.sync()
@@ -604,7 +604,7 @@ def test_the_memory_of_a_closed_buffer_stays_until_the_graph_goes(device, stream
     del other, others
     graph.close()
     gc.collect()
-    for _ in range(200):  # a GPU's driver releases what a child graph holds on a thread of its own
+    for _ in range(200):  # a GPU's driver releases objects of a child graph on its own thread
         stream.sync()
         if small_pool.attributes.used_mem_current == 0:
             break
@@ -612,7 +612,7 @@ def test_the_memory_of_a_closed_buffer_stays_until_the_graph_goes(device, stream
     assert small_pool.attributes.used_mem_current == 0, "the memory is freed after the graph"
 
 
-def test_memory_of_a_buffer_closed_after_a_capture_stays_until_the_graph_goes(device, stream, kernel, small_pool):
+def test_memory_of_a_buffer_closed_after_a_capture_is_freed_with_the_graph(device, stream, kernel, small_pool):
     buffer = small_pool.allocate(4, stream=stream)
     source = small_pool.allocate(4, stream=stream)
     source.fill(b"\6\0\0\0", stream=stream)
@@ -641,7 +641,7 @@ def test_memory_of_a_buffer_closed_after_a_capture_stays_until_the_graph_goes(de
     assert small_pool.attributes.used_mem_current == 0
 
 
-def test_memory_an_executable_node_was_updated_to_stays_when_its_buffer_is_closed(stream, kernel, small_pool):
+def test_memory_set_in_an_executable_node_is_kept_after_its_buffer_is_closed(stream, kernel, small_pool):
     first, second = (small_pool.allocate(4, stream=stream) for _ in range(2))
     second.fill(b"\6\0\0\0", stream=stream)
     stream.sync()
@@ -658,7 +658,7 @@ def test_memory_an_executable_node_was_updated_to_stays_when_its_buffer_is_close
     assert number(Buffer.from_handle(address, 4), stream) == 7
 
 
-def test_a_kernel_node_with_closed_buffers_takes_another_config(stream, kernel, cell):
+def test_kernel_node_with_closed_buffers_accepts_another_config(stream, kernel, cell):
     buffer = cell(1)
     address = buffer.handle
     definition = GraphDefinition()
@@ -669,7 +669,7 @@ def test_a_kernel_node_with_closed_buffers_takes_another_config(stream, kernel, 
     assert number(Buffer.from_handle(address, 4), stream) == 2
 
 
-def test_a_closed_buffer_is_refused_as_operand_and_as_owner(cell, stream):
+def test_closed_buffer_as_operand_or_owner_raises(cell, stream):
     closed, open_ = cell(), cell()
     address = closed.handle
     closed.close(stream)
@@ -698,7 +698,7 @@ def test_a_closed_buffer_is_refused_as_operand_and_as_owner(cell, stream):
     assert node.dptr == open_.handle and copy.dst == open_.handle
 
 
-def test_an_event_that_is_closed_stays_in_the_graph(device, stream, cell):
+def test_closed_event_is_kept_by_the_graph(device, stream, cell):
     event = device.create_event()
     handle = event.handle
     definition = GraphDefinition()
@@ -712,7 +712,7 @@ def test_an_event_that_is_closed_stays_in_the_graph(device, stream, cell):
 
 
 @pytest.mark.parametrize("value", [0x1234567890, "numpy"])
-def test_user_data_that_is_an_integer_is_an_address(stream, value):
+def test_integer_user_data_is_passed_as_an_address(stream, value):
     import ctypes
 
     seen = []
@@ -727,7 +727,7 @@ def test_user_data_that_is_an_integer_is_an_address(stream, value):
 
 
 @pytest.mark.parametrize("way", ["definition", "executable", "capture"])
-def test_the_owner_of_a_buffer_that_holds_its_graph_can_be_collected(device, stream, cell, way):
+def test_buffer_owner_that_references_its_graph_is_collected(device, stream, cell, way):
     class Owner:
         pass
 
@@ -751,7 +751,7 @@ def test_the_owner_of_a_buffer_that_holds_its_graph_can_be_collected(device, str
     assert gone(watched)
 
 
-def test_an_owner_beside_a_buffer_is_refused(cell):
+def test_owner_together_with_a_buffer_raises(cell):
     first, second = cell(), cell()
     definition = GraphDefinition()
     for wrong in (
@@ -764,7 +764,7 @@ def test_an_owner_beside_a_buffer_is_refused(cell):
     assert not definition.nodes()
 
 
-def test_a_child_node_is_not_updated_to_what_it_runs_or_is_part_of(stream, cell):
+def test_child_node_update_to_its_own_graph_raises(stream, cell):
     buffer = cell()
     child = GraphDefinition()
     child.memset(buffer, 5, 4)

@@ -1,4 +1,4 @@
-"""How graphs are completed, and how they are printed: every option does what it says."""
+"""Options for completing and printing graphs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def flags_of(graph):
     return int(flags)
 
 
-# Flags of an executable graph that an H200's driver does not tell again, though it takes them.
+# Flags of an executable graph that an H200's driver accepts but does not return.
 UNTOLD = {8} if os.environ.get("CUCORE_DEVICE") == "gpu" else set()
 
 
 @pytest.mark.parametrize(("field", "bit"), [("auto_free_on_launch", 1), ("device_launch", 4), ("use_node_priority", 8)])
-def test_each_option_is_one_of_the_drivers_flags(device, stream, kernel, field, bit):
+def test_each_complete_option_sets_its_driver_flag(device, stream, kernel, field, bit):
     definition = GraphDefinition()
     buffer = device.allocate(4, stream=stream)
     definition.launch(ONE, kernel("add_one"), buffer, 1)
@@ -39,7 +39,7 @@ def test_each_option_is_one_of_the_drivers_flags(device, stream, kernel, field, 
     stream.sync()
 
 
-def test_options_are_a_class_a_dict_or_nothing(stream):
+def test_complete_options_accept_a_class_a_dict_or_none(stream):
     definition = GraphDefinition()
     definition.empty()
     for options in (None, GraphCompleteOptions(), {"auto_free_on_launch": True}):
@@ -50,7 +50,7 @@ def test_options_are_a_class_a_dict_or_nothing(stream):
         definition.instantiate(3)
 
 
-def test_a_graph_is_uploaded_on_the_stream_that_is_named(device, stream, kernel):
+def test_graph_is_uploaded_on_the_given_stream(device, stream, kernel):
     buffer = device.allocate(4, stream=stream)
     buffer.fill(0, stream=stream)
     definition = GraphDefinition()
@@ -63,7 +63,7 @@ def test_a_graph_is_uploaded_on_the_stream_that_is_named(device, stream, kernel)
     assert back[0] == 1
 
 
-def test_captured_work_completes_with_options_too(device, stream, kernel):
+def test_captured_graph_accepts_complete_options(device, stream, kernel):
     builder = stream.create_graph_builder().begin_building()
     launch(builder, ONE, kernel("nothing"))
     graph = builder.end_building().complete(GraphCompleteOptions(use_node_priority=True))
@@ -72,7 +72,7 @@ def test_captured_work_completes_with_options_too(device, stream, kernel):
     stream.sync()
 
 
-def test_memory_that_a_graph_leaves_is_counted_and_given_back(device, stream):
+def test_unfreed_graph_memory_is_counted_and_freed_on_the_next_launch(device, stream):
     attributes = GraphMemoryResource(device).attributes
     before = attributes.used_mem_current
     definition = GraphDefinition()
@@ -81,14 +81,14 @@ def test_memory_that_a_graph_leaves_is_counted_and_given_back(device, stream):
     graph = definition.instantiate(GraphCompleteOptions(auto_free_on_launch=True))
     graph.launch(stream)
     stream.sync()
-    once = attributes.used_mem_current  # a GPU counts whole granules
+    once = attributes.used_mem_current  # a GPU counts multiples of its allocation granularity
     assert once >= before + (1 << 20)
     assert attributes.used_mem_high >= attributes.used_mem_current
     assert attributes.reserved_mem_current >= 1 << 20 and attributes.reserved_mem_high >= 1 << 20
     with pytest.raises(AttributeError, match="zero"):
         attributes.used_mem_high = 5
     attributes.used_mem_high = 0
-    graph.launch(stream)  # frees what the launch before it left
+    graph.launch(stream)  # frees the memory of the previous launch
     stream.sync()
     assert attributes.used_mem_current <= once
     (code,) = driver.cuMemFreeAsync(node.dptr, stream.handle)
@@ -98,7 +98,7 @@ def test_memory_that_a_graph_leaves_is_counted_and_given_back(device, stream):
     GraphMemoryResource(device).trim()
 
 
-def test_every_option_of_printing_is_one_of_the_drivers_flags():
+def test_each_debug_print_option_sets_its_driver_flag():
     names = [field.name for field in dataclasses.fields(GraphDebugPrintOptions)]
     wanted = {
         "VERBOSE": "verbose", "RUNTIME_TYPES": "runtime_types", "KERNEL_NODE_PARAMS": "kernel_node_params",
@@ -116,7 +116,7 @@ def test_every_option_of_printing_is_one_of_the_drivers_flags():
         assert GraphDebugPrintOptions(**{name: True})._flags() == bit, name
 
 
-def test_what_is_printed_follows_the_options(tmp_path, device, stream, kernel, capsys):
+def test_dot_output_follows_the_debug_print_options(tmp_path, device, stream, kernel, capsys):
     buffer, pinned = device.allocate(64, stream=stream), LegacyPinnedMemoryResource().allocate(64)
     definition = GraphDefinition()
     definition.memset(buffer, 7, 64).launch(ONE, kernel("add_one"), buffer, 1).memcpy(pinned, buffer, 64)

@@ -18,7 +18,7 @@ def test_numpy_reads_and_writes_pinned_buffers_in_place(device):
     assert np.array_equal(np.from_dlpack(buffer).view(np.float32), np.arange(16, dtype=np.float32))
 
 
-def test_the_consumer_keeps_the_buffer(device):
+def test_dlpack_consumer_keeps_the_buffer(device):
     buffer = LegacyPinnedMemoryResource().allocate(64)
     ref = weakref.ref(buffer)
     array = np.from_dlpack(buffer)
@@ -31,7 +31,7 @@ def test_the_consumer_keeps_the_buffer(device):
     assert ref() is None
 
 
-def test_device_buffers_say_where_they_are(device, stream):
+def test_device_buffer_returns_its_dlpack_device(device, stream):
     buffer = device.allocate(64, stream=stream)
     assert buffer.__dlpack_device__() == (2, 0)
     capsule = buffer.__dlpack__()
@@ -47,9 +47,9 @@ def test_device_buffers_say_where_they_are(device, stream):
     assert view.ptr == buffer.handle and view.is_device_accessible and view.device_id == 0
 
 
-def test_views_of_numpy_arrays():
+def test_view_of_a_numpy_array_has_its_layout():
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
-    # Strides are what the exporter says: NumPy's DLPack tells them, its interface gives None for arrays in C order.
+    # Strides come from the exporter: NumPy's DLPack returns them, its array interface returns None for C order.
     views = (StridedMemoryView.from_dlpack(array), (4, 1)), (StridedMemoryView.from_array_interface(array), None)
     for view, strides in views:
         assert view.ptr == array.ctypes.data and view.shape == (3, 4) and view.strides == strides
@@ -65,7 +65,7 @@ def test_views_of_numpy_arrays():
         StridedMemoryView.from_any_interface(3)
 
 
-def test_the_cuda_array_interface(device, stream):
+def test_view_of_a_cuda_array_interface_has_its_layout(device, stream):
     buffer = device.allocate(64, stream=stream)
 
     class Array:
@@ -79,7 +79,7 @@ def test_the_cuda_array_interface(device, stream):
     assert StridedMemoryView.from_any_interface(Array(), -1).device_id == 0
 
 
-def test_views_of_buffers_are_checked(device, stream):
+def test_view_of_a_buffer_that_does_not_fit_raises(device, stream):
     buffer = device.allocate(64, stream=stream)
     view = StridedMemoryView.from_buffer(buffer, (4, 4), dtype=np.dtype(np.float32))
     assert view.size == 16 and view.dtype == np.float32 and view.exporting_obj is buffer
@@ -90,7 +90,7 @@ def test_views_of_buffers_are_checked(device, stream):
         StridedMemoryView.from_buffer(buffer, (4,))
 
 
-def test_strided_copies_go_both_ways(device, stream):
+def test_strided_copies_work_in_both_directions(device, stream):
     source = np.arange(24, dtype=np.int32).reshape(4, 6)
     buffer = device.allocate(source.nbytes, stream=stream)
     middle = StridedMemoryView.from_buffer(buffer, (4, 6), dtype=source.dtype)
@@ -110,14 +110,14 @@ def test_decorated_arguments_have_view():
     assert first == 1 and isinstance(view, StridedMemoryView) and view.ptr == array.ctypes.data
 
 
-def test_a_view_made_by_its_constructor_is_whole():
+def test_view_created_by_its_constructor_has_all_properties():
     import numpy as np
     from cuda.core.utils import StridedMemoryView
 
     array = np.zeros((4, 6), np.float32)
     view = StridedMemoryView(array[:, ::2], stream_ptr=-1)
     assert (view.shape, view.strides, view.ptr) == ((4, 3), (6, 2), array.ctypes.data)
-    layout = view._layout  # what numba-cuda asks for
+    layout = view._layout  # used by numba-cuda
     assert layout.strides_in_bytes == (24, 8) and not layout.is_contiguous_any
     assert StridedMemoryView(array, stream_ptr=-1)._layout.is_contiguous_c
     assert StridedMemoryView(array.T, stream_ptr=-1)._layout.is_contiguous_f
@@ -148,7 +148,7 @@ FIELDS = ("ptr", "shape", "strides", "_dl_type", "_dl_device", "device_id", "is_
 
 
 def same(array, stream_ptr=-1):
-    """The short way to a view and the one by DLPack say the same."""
+    """The direct view of an array equals its view through DLPack."""
     short = StridedMemoryView.from_any_interface(array, stream_ptr=stream_ptr)
     long = StridedMemoryView.from_dlpack(array, stream_ptr=stream_ptr)
     assert short.exporting_obj is array
@@ -156,7 +156,7 @@ def same(array, stream_ptr=-1):
 
 
 @pytest.mark.parametrize("kind", ["?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "F", "D"])
-def test_views_of_numpy_arrays_say_what_dlpack_says(kind):
+def test_view_of_a_numpy_array_equals_its_dlpack_view(kind):
     array = np.zeros((4, 6), kind)
     fixed = array.copy()
     fixed.flags.writeable = False
@@ -165,13 +165,13 @@ def test_views_of_numpy_arrays_say_what_dlpack_says(kind):
     assert same(scalar) and StridedMemoryView.from_any_interface(scalar).shape == ()
 
 
-def test_arrays_without_a_plain_element_type_are_refused_as_by_dlpack():
+def test_array_with_an_unsupported_element_type_raises():
     for array in (np.zeros(3, ">i4"), np.zeros(3, "S4")):
         with pytest.raises((BufferError, TypeError)):
             StridedMemoryView.from_any_interface(array, stream_ptr=-1)
 
 
-def test_a_view_keeps_its_array_and_can_be_watched():
+def test_view_keeps_its_array_and_supports_weak_references():
     array = np.zeros(8)
     view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
     watched, seen = weakref.ref(array), weakref.ref(view)
@@ -183,9 +183,11 @@ def test_a_view_keeps_its_array_and_can_be_watched():
     assert watched() is None and seen() is None
 
 
-def test_views_of_torch_tensors_say_what_dlpack_says(device, stream):
+def test_view_of_a_torch_tensor_equals_its_dlpack_view(device, stream):
     torch = pytest.importorskip("torch")
-    on_gpu = torch.cuda.is_available() and not _core.is_cpu_device()  # NVIDIA's driver knows no stream of ours
+    on_gpu = (
+        torch.cuda.is_available() and not _core.is_cpu_device()
+    )  # torch uses NVIDIA's driver, which does not know streams of the CPU device
     for place in ("cpu", "cuda") if on_gpu else ("cpu",):
         tensor = torch.zeros((4, 6), device=place)
         assert all(same(t) for t in (tensor, tensor[:, ::2], tensor.t(), tensor[1], tensor.to(torch.bfloat16)))
@@ -198,8 +200,8 @@ def test_views_of_torch_tensors_say_what_dlpack_says(device, stream):
             StridedMemoryView.from_any_interface(torch.zeros(3, device="cuda"))
 
 
-@pytest.mark.gpu_only  # its arrays and streams are those of NVIDIA's driver
-def test_views_of_cupy_arrays_say_what_dlpack_says(device, stream):
+@pytest.mark.gpu_only  # cupy's arrays and streams belong to NVIDIA's driver
+def test_view_of_a_cupy_array_equals_its_dlpack_view(device, stream):
     cupy = pytest.importorskip("cupy")
     array = cupy.zeros((4, 6), cupy.float32)
     assert all(same(a) for a in (array, array[:, ::2], array.T, array[1], array.astype(cupy.int8), array.astype("F")))
@@ -213,7 +215,7 @@ def test_a_view_as_another_type_has_a_numpy_type(dtype):
 
 
 class Interface:
-    """An object with an array interface, parts of which are wrong."""
+    """An object with an array interface that has invalid entries."""
 
     def __init__(self, name, address, **parts):
         facts = {"version": 3, "shape": (4,), "typestr": "<f4", "data": (address, False), "strides": None}
@@ -229,7 +231,7 @@ WRONG_PARTS = [
 
 
 @pytest.mark.parametrize("parts", WRONG_PARTS, ids=str)
-def test_a_wrong_array_interface_is_refused_and_named(device, parts):
+def test_invalid_array_interface_raises_an_error_that_names_the_entry(device, parts):
     buffer = LegacyPinnedMemoryResource().allocate(64)
     name = next(iter(parts))
     words = "type of the elements" if name == "typestr" else "address" if name == "data" else name
@@ -241,7 +243,7 @@ def test_a_wrong_array_interface_is_refused_and_named(device, parts):
         StridedMemoryView.from_array_interface(Interface("__array_interface__", buffer.handle, **parts))
 
 
-def test_a_stream_in_an_array_interface_is_an_integer(device, stream):
+def test_array_interface_with_an_invalid_stream_raises(device, stream):
     thing = Interface("__cuda_array_interface__", int(device.allocate(16, stream=stream).handle), stream="text")
     with pytest.raises(BufferError, match="stream"):
         StridedMemoryView.from_any_interface(thing, stream_ptr=int(stream.handle))
@@ -250,7 +252,7 @@ def test_a_stream_in_an_array_interface_is_an_integer(device, stream):
 @pytest.mark.parametrize(
     ("wrong", "error"), [("text", TypeError), ("1", TypeError), (1.5, TypeError), ([], TypeError), (-5, ValueError)]
 )
-def test_what_names_no_stream_is_refused_by_dlpack(device, stream, wrong, error):
+def test_dlpack_with_an_invalid_stream_raises(device, stream, wrong, error):
     buffer = device.allocate(64, stream=stream)
     view = StridedMemoryView.from_dlpack(buffer, stream_ptr=-1)
     for thing in (buffer, view):

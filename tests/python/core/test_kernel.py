@@ -64,7 +64,7 @@ def test_all_attributes_can_be_read(code):
         assert isinstance(getattr(attributes, name), int), name
 
 
-def test_the_dynamic_shared_memory_limit_can_be_raised(code):
+def test_dynamic_shared_memory_limit_can_be_set(code):
     attributes = code.get_kernel("bounded").attributes
     attributes.max_dynamic_shared_size_bytes = 65536
     assert attributes.max_dynamic_shared_size_bytes == 65536
@@ -72,7 +72,7 @@ def test_the_dynamic_shared_memory_limit_can_be_raised(code):
         attributes.num_regs = 3
 
 
-def test_occupancy(code):
+def test_occupancy_returns_launchable_sizes(code):
     occupancy = code.get_kernel("bounded").occupancy
     blocks = occupancy.max_active_blocks_per_multiprocessor(block_size=128, dynamic_shared_memory_size=0)
     assert blocks >= 1
@@ -83,7 +83,7 @@ def test_occupancy(code):
     assert occupancy.available_dynamic_shared_memory_per_block(1, 128) > 0
 
 
-def test_clusters(code):
+def test_occupancy_of_clusters_is_positive(code):
     device = Device()
     stream = device.create_stream()
     config = LaunchConfig(grid=2, cluster=2, block=64)
@@ -92,7 +92,7 @@ def test_clusters(code):
     assert occupancy.max_potential_cluster_size(config, stream=stream) >= 2
 
 
-def test_a_handle_made_elsewhere(code):
+def test_kernel_from_handle_equals_the_kernel(code):
     kernel = code.get_kernel("mixed")
     same = Kernel.from_handle(kernel.handle, code)
     assert same == kernel
@@ -109,14 +109,14 @@ def test_a_handle_made_elsewhere(code):
 
 
 def answers(shared_memory):
-    """What the driver's own function says for a C function."""
+    """The result of the driver function with a C callback."""
     function = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(shared_memory)
     address = ctypes.cast(function, ctypes.c_void_p).value
     return driver.CUoccupancyB2DSize(address), function
 
 
 @pytest.mark.parametrize("limit", [0, 64])
-def test_occupancy_asks_a_callable_for_the_shared_memory_of_a_block(code, limit):
+def test_occupancy_calls_a_callable_for_the_shared_memory_of_a_block(code, limit):
     occupancy, asked = code.get_kernel("bounded").occupancy, []
 
     def shared_memory(block_size):
@@ -139,7 +139,7 @@ def test_occupancy_without_a_function_needs_no_shared_memory(code):
     )
 
 
-def test_what_an_occupancy_callable_raises_is_raised_once(code):
+def test_exception_of_an_occupancy_callable_is_raised(code):
     calls = []
 
     def fails(block_size):
@@ -154,7 +154,7 @@ def test_what_an_occupancy_callable_raises_is_raised_once(code):
     assert len(calls) == 2
 
 
-def test_an_occupancy_callable_may_ask_about_another_kernel(code):
+def test_occupancy_callable_may_query_another_kernel(code):
     inner, outer = code.get_kernel("none").occupancy, code.get_kernel("bounded").occupancy
     alone = outer.max_potential_block_size(lambda n: n, 0)
     assert outer.max_potential_block_size(lambda n: (inner.max_potential_block_size(lambda m: m, 0), n)[1], 0) == alone
@@ -169,31 +169,31 @@ def test_an_occupancy_callable_may_ask_about_another_kernel(code):
     ],
     ids=str,
 )  # fmt: skip
-def test_occupancy_refuses_what_is_no_number_of_bytes(code, given, error):
+def test_occupancy_with_an_invalid_size_raises(code, given, error):
     with pytest.raises(error):
         code.get_kernel("bounded").occupancy.max_potential_block_size(given, 0)
 
 
-def test_the_driver_call_for_occupancy_refuses_an_address_without_a_function(code):
+def test_driver_occupancy_with_user_data_but_no_function_raises(code):
     with pytest.raises(ValueError, match="blockSizeToDynamicSMemSize"):
         driver.cuOccupancyMaxPotentialBlockSize(int(code.get_kernel("bounded").handle), 1024, 0, 0)
 
 
 @pytest.mark.parametrize("handle", [8, 12345, 1 << 40, (1 << 47) - 8, 2**64 - 8], ids=hex)
-def test_numbers_that_are_no_kernels_are_refused(code, handle):
+def test_invalid_kernel_handle_raises(code, handle):
     with pytest.raises(CUDAError, match="is not the handle of a kernel"):
         Kernel.from_handle(handle)
     with pytest.raises(CUDAError, match="the code given with it has no such kernel"):
         Kernel.from_handle(handle, code)
 
 
-def test_a_kernel_of_other_code_is_no_kernel_of_the_code_given(code):
+def test_kernel_handle_of_other_code_raises(code):
     other = Program('extern "C" __global__ void other() {}', "c++", ProgramOptions(arch=f"sm_{Device().arch}"))
     kernel = other.compile("cubin").get_kernel("other")
     assert Kernel.from_handle(kernel.handle).name == "other"
 
 
-def test_the_handle_of_a_kernel_whose_code_is_unloaded_is_refused():
+def test_kernel_handle_of_unloaded_code_raises():
     program = Program('extern "C" __global__ void gone() {}', "c++", ProgramOptions(arch=f"sm_{Device().arch}"))
     code = program.compile("cubin")
     handle = int(code.get_kernel("gone").handle)
@@ -208,8 +208,8 @@ def test_the_handle_of_a_kernel_whose_code_is_unloaded_is_refused():
             Kernel.from_handle(unloaded)
 
 
-@pytest.mark.cpu_only  # NVIDIA's driver takes every object of its own for a kernel
-def test_handles_of_other_objects_are_no_kernels(code):
+@pytest.mark.cpu_only  # NVIDIA's driver accepts handles of its other objects as kernels
+def test_handle_of_another_object_as_kernel_raises(code):
     device = Device()
     stream = device.create_stream()
     for thing in (stream, stream.record(), device.context):
@@ -218,7 +218,7 @@ def test_handles_of_other_objects_are_no_kernels(code):
 
 
 @pytest.mark.parametrize("handle", ["12", 12.5, b"12", None, [1]], ids=repr)
-def test_a_kernel_handle_is_an_integer(handle):
+def test_kernel_handle_of_a_wrong_type_raises(handle):
     with pytest.raises(TypeError, match="handle must be an int"):
         Kernel.from_handle(handle)
 
@@ -229,7 +229,7 @@ def test_kernels_compare_by_handle(code):
     assert code.get_kernel("mixed") != None  # noqa: E711
 
 
-def test_a_kernel_can_be_pickled_without_its_code_at_hand():
+def test_unpickled_kernel_has_its_code():
     kernel = ObjectCode.from_ptx(
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u32 n) { ret; }\n"
     ).get_kernel("k")
@@ -240,7 +240,7 @@ def test_a_kernel_can_be_pickled_without_its_code_at_hand():
 
 
 def test_unpickling_does_not_touch_the_driver(code, tmp_path):
-    """The kernel is looked for when it is used, and only then can be missing."""
+    """The kernel is looked up on first use, so a missing kernel raises only then."""
     import subprocess
     import sys
 
@@ -259,32 +259,32 @@ assert mixed == mixed and mixed != none and hash(mixed) == hash(mixed)
     subprocess.run([sys.executable, "-c", program, file], check=True)
 
 
-def test_a_kernel_that_is_not_in_its_code_says_so_when_it_is_used(device, stream):
+def test_unpickled_kernel_that_is_missing_in_its_code_raises_on_use(device, stream):
     code = ObjectCode.from_ptx(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n")
     kernel = pickle.loads(pickle.dumps(code.get_kernel("k")).replace(b"\x8c\x01k", b"\x8c\x01x"))
     with pytest.raises(CUDAError, match="there is no kernel 'x'"):
         launch(stream, LaunchConfig(grid=1, block=1), kernel)
 
 
-def test_weak_references_and_repr(code):
+def test_kernel_supports_weak_references_and_repr(code):
     kernel = code.get_kernel("mixed")
     assert weakref.ref(kernel)() is kernel
     assert repr(kernel) == "<Kernel mixed>"
 
 
-def test_attributes_and_occupancy_are_one_object_each_and_keep_no_kernel_alive(code):
+def test_attributes_and_occupancy_are_cached_and_do_not_keep_the_kernel(code):
     kernel = Kernel.from_handle(code.get_kernel("mixed").handle, code)
     attributes, occupancy = kernel.attributes, kernel.occupancy
     assert kernel.attributes is attributes and kernel.occupancy is occupancy
     kernel.attributes.max_dynamic_shared_size_bytes = 2048
     gone = weakref.ref(kernel)
     del kernel
-    assert gone() is None  # without the collector
+    assert gone() is None  # without garbage collection
     assert attributes.max_dynamic_shared_size_bytes == 2048
     assert occupancy.max_active_blocks_per_multiprocessor(32, 0) > 0
 
 
-def test_a_kernel_made_from_its_handle_keeps_its_code_loaded(device, stream):
+def test_kernel_from_handle_keeps_its_code_loaded(device, stream):
     import gc
 
     source = 'extern "C" __global__ void put(int* p) { *p = 42; }'

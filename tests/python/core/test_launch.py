@@ -12,7 +12,7 @@ from cuda.core.utils import StridedMemoryView
 np = pytest.importorskip("numpy")
 
 
-def test_shapes_are_filled_up_with_ones():
+def test_missing_shape_dimensions_are_one():
     config = LaunchConfig(grid=4, block=(2, 3))
     assert config.grid == (4, 1, 1) and config.block == (2, 3, 1) and config.cluster is None
     assert config.shmem_size == 0 and not config.is_cooperative and not config.cooperative_launch
@@ -36,12 +36,12 @@ def test_shapes_are_filled_up_with_ones():
         {"grid": 1, "block": 1, "cluster": "x"},
     ],
 )
-def test_shapes_that_make_no_sense_are_refused(bad):
+def test_invalid_launch_shape_raises(bad):
     with pytest.raises(ValueError, match="LaunchConfig"):
         LaunchConfig(**bad)
 
 
-def test_types_that_make_no_sense_are_refused():
+def test_launch_config_argument_of_a_wrong_type_raises():
     with pytest.raises(TypeError, match="shmem_size"):
         LaunchConfig(grid=1, block=1, shmem_size="x")
     with pytest.raises(TypeError, match="colour"):
@@ -58,10 +58,10 @@ def run(stream, kernel, buffer, *args, grid=4, block=256):
         (np.float32(3), np.uint64(1000)),
         (ctypes.c_float(3), ctypes.c_size_t(1000)),
         (3.0, 1000),
-        (np.float32(3), np.int32(1000)),  # an integer counts by its value
+        (np.float32(3), np.int32(1000)),  # an integer is converted by value
     ],
 )
-def test_scalars_of_numpy_ctypes_and_python(device, stream, kernel, factor, n):
+def test_numpy_ctypes_and_python_scalars_reach_the_kernel(device, stream, kernel, factor, n):
     data = np.arange(1024, dtype=np.float32)
     buffer = device.allocate(data.nbytes, stream=stream)
     buffer.copy_from(data, stream=stream)
@@ -72,7 +72,7 @@ def test_scalars_of_numpy_ctypes_and_python(device, stream, kernel, factor, n):
     assert np.array_equal(back, data)
 
 
-def test_pointers_as_ints_and_as_cuda_bindings_objects(device, stream, kernel):
+def test_pointer_arguments_accept_ints_and_bindings_objects(device, stream, kernel):
     driver = pytest.importorskip("cuda.bindings.driver")
     buffer = device.allocate(4, stream=stream)
     buffer.fill(0, stream=stream)
@@ -88,7 +88,7 @@ class Pair(ctypes.Structure):
 
 
 @pytest.mark.parametrize("kind", ["ctypes", "numpy"])
-def test_structures_go_by_value(device, stream, kernel, kind):
+def test_structures_are_passed_by_value(device, stream, kernel, kind):
     out = np.zeros(7)
     buffer = device.allocate(out.nbytes, stream=stream)
     if kind == "ctypes":
@@ -101,7 +101,7 @@ def test_structures_go_by_value(device, stream, kernel, kind):
     assert out.tolist() == [3, 4.5, 1, 1, 2, -5, 65535]
 
 
-def test_hundreds_of_arguments_of_mixed_kinds(device, stream):
+def test_hundreds_of_arguments_of_mixed_types_reach_the_kernel(device, stream):
     kinds = ("float f{}", "long long l{}", "double d{}", "signed char c{}", "const int* p{}")
     terms = ("f{}", "l{}", "d{}", "c{}", "*p{}")
     count = 300
@@ -119,7 +119,7 @@ def test_hundreds_of_arguments_of_mixed_kinds(device, stream):
     assert back[0] == sum((i, i, i / 2, i % 100, 7)[i % 5] for i in range(count))
 
 
-def test_more_shared_memory_may_be_allowed_after_the_first_launch(stream, kernel):
+def test_dynamic_shared_memory_limit_can_be_raised_after_the_first_launch(stream, kernel):
     nothing = kernel("nothing")
     launch(stream, LaunchConfig(grid=1, block=32), nothing)
     nothing.attributes.max_dynamic_shared_size_bytes = 65536
@@ -127,18 +127,18 @@ def test_more_shared_memory_may_be_allowed_after_the_first_launch(stream, kernel
     stream.sync()
 
 
-def test_a_kernel_runs_in_contexts_that_come_and_go(device, kernel):
+def test_kernel_runs_in_a_new_context_after_an_old_one_is_destroyed(device, kernel):
     driver = pytest.importorskip("cuda.bindings.driver")
     raising = pytest.importorskip("cuda.bindings.driver.raising")
     add_one, config = kernel("add_one"), LaunchConfig(grid=1, block=1)
     back = np.zeros(1, np.int32)
-    for _ in range(3):  # a new context may lie where an old one was
+    for _ in range(3):  # a new context may have the address of an old one
         context = raising.cuCtxCreate(None, 0, 0)
         raw = raising.cuStreamCreate(0)
         stream, memory = Stream.from_handle(int(raw)), raising.cuMemAlloc(4)
         raising.cuMemsetD32(memory, 5, 1)
         launch(stream, config, add_one, memory, np.int32(1))
-        device.set_current()  # a launch belongs to its stream, whatever is current
+        device.set_current()  # a launch uses the context of its stream, not the current one
         launch(stream, config, add_one, memory, np.int32(1))
         raising.cuCtxSetCurrent(context)
         raising.cuStreamSynchronize(raw)
@@ -150,7 +150,7 @@ def test_a_kernel_runs_in_contexts_that_come_and_go(device, kernel):
     assert driver.cuCtxSynchronize()[0] == 0
 
 
-def test_integers_keep_their_value_whatever_their_width(device, stream, kernel):
+def test_integer_arguments_keep_their_value_in_every_width(device, stream, kernel):
     out = np.zeros(3, np.int64)
     buffer = device.allocate(out.nbytes, stream=stream)
     run(stream, kernel("widths"), buffer, np.int64(-7), 2**64 - 1, np.int8(-1), grid=1, block=1)
@@ -169,14 +169,14 @@ def test_integers_keep_their_value_whatever_their_width(device, stream, kernel):
         ((object(), 5), TypeError, "argument 1 of kernel scale"),
     ],
 )
-def test_wrong_arguments_are_named(device, stream, kernel, args, error, words):
+def test_wrong_kernel_argument_raises_an_error_that_names_it(device, stream, kernel, args, error, words):
     buffer = device.allocate(16, stream=stream)
     with pytest.raises(error, match=words):
         run(stream, kernel("scale"), buffer, *args)
 
 
 def unlaunched_scale(device):
-    """A kernel that has never run: the first launch goes another way than those after it."""
+    """A kernel that has never run: the first launch uses a different code path than later ones."""
     code = 'extern "C" __global__ void scale(float* p, float f, size_t n) { if (threadIdx.x < n) p[threadIdx.x] *= f; }'
     return Program(code, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin").get_kernel("scale")
 
@@ -190,7 +190,7 @@ def unlaunched_scale(device):
         (2.0, np.int8(10)),
     ],
 )
-def test_launches_after_the_first_take_the_same(device, stream, factor, n):
+def test_later_launches_accept_the_same_arguments(device, stream, factor, n):
     kernel = unlaunched_scale(device)
     data = np.arange(32, dtype=np.float32)
     buffer = device.allocate(data.nbytes, stream=stream)
@@ -205,7 +205,7 @@ def test_launches_after_the_first_take_the_same(device, stream, factor, n):
 
 
 @pytest.mark.parametrize("args", [(1.0,), (1.0, 5, 6), (np.float16(1), 5), (1.0, 2**64), (2**32, 5), (-(2**31) - 1, 5)])
-def test_launches_after_the_first_refuse_the_same(device, stream, args):
+def test_later_launches_reject_the_same_arguments(device, stream, args):
     kernel = unlaunched_scale(device)
     buffer = device.allocate(128, stream=stream)
     with pytest.raises((TypeError, OverflowError)) as first:
@@ -308,7 +308,7 @@ def test_the_kind_is_known_in_graphs_and_by_handle(device, stream):
         GraphDefinition().launch(config, kernel, buffer, 3, 2, 2.5, buffer)
 
 
-def test_a_closed_buffer_is_named(device, stream, kernel):
+def test_closed_buffer_argument_raises_an_error_that_names_it(device, stream, kernel):
     buffer = device.allocate(16, stream=stream)
     run(stream, kernel("scale"), buffer, 1.0, 4, grid=1, block=4)
     buffer.close()
@@ -317,7 +317,7 @@ def test_a_closed_buffer_is_named(device, stream, kernel):
             run(stream, kernel("scale"), buffer, 1.0, 4)
 
 
-def test_a_closed_stream_is_named(device, kernel):
+def test_launch_on_a_closed_stream_raises(device, kernel):
     stream = device.create_stream()
     launch(stream, LaunchConfig(grid=1, block=1), kernel("nothing"))
     launch(stream, LaunchConfig(grid=1, block=1), kernel("nothing"))
@@ -326,14 +326,14 @@ def test_a_closed_stream_is_named(device, kernel):
         launch(stream, LaunchConfig(grid=1, block=1), kernel("nothing"))
 
 
-def test_a_refused_launch_says_which_kernel_and_shape(stream, kernel):
+def test_failed_launch_error_names_kernel_and_shape(stream, kernel):
     with pytest.raises(CUDAError, match=r"kernel nothing, grid \(1, 1, 1\), block \(4096, 1, 1\)") as caught:
         launch(stream, LaunchConfig(grid=1, block=4096), kernel("nothing"))
     assert caught.value.code in (1, 701)
     launch(stream, LaunchConfig(grid=1, block=32), kernel("nothing"))
 
 
-def test_a_class_derived_from_a_config_launches(device, stream, kernel):
+def test_derived_launch_config_launches(device, stream, kernel):
     class Linear(LaunchConfig):
         def __init__(self, count: int, block: int = 128) -> None:
             super().__init__(grid=(count + block - 1) // block, block=block)
@@ -349,7 +349,7 @@ def test_a_class_derived_from_a_config_launches(device, stream, kernel):
         Linear(1, block="many")
 
 
-def test_what_is_no_stream_config_or_kernel_is_refused(stream, kernel):
+def test_launch_with_a_wrong_stream_config_or_kernel_raises(stream, kernel):
     config = LaunchConfig(grid=1, block=1)
     with pytest.raises(TypeError, match="LaunchConfig"):
         launch(stream, 3, kernel("nothing"))
@@ -361,7 +361,7 @@ def test_what_is_no_stream_config_or_kernel_is_refused(stream, kernel):
         launch(stream, config)
 
 
-def test_launch_on_a_foreign_stream(device, stream, kernel):
+def test_launch_on_a_foreign_stream_runs(device, stream, kernel):
     class Foreign:
         def __cuda_stream__(self):
             return (0, int(stream.handle))
@@ -374,7 +374,7 @@ def test_launch_on_a_foreign_stream(device, stream, kernel):
     assert back[0] == 1
 
 
-def test_views_are_passed_by_their_address(device, stream, kernel):
+def test_view_argument_is_passed_as_its_address(device, stream, kernel):
     buffer = device.allocate(16, stream=stream)
     buffer.fill(0, stream=stream)
     view = StridedMemoryView.from_buffer(buffer, (4,), dtype=np.dtype(np.int32))
@@ -385,8 +385,8 @@ def test_views_are_passed_by_their_address(device, stream, kernel):
     assert back.tolist() == [1] * 4
 
 
-def test_launches_may_start_before_the_one_ahead_has_ended(device, stream, kernel):
-    """Programmatic serialization changes when a kernel may start, not what a chain of them computes."""
+def test_programmatic_stream_serialization_preserves_results(device, stream, kernel):
+    """Programmatic stream serialization changes when a kernel may start, not the result of a chain of kernels."""
     buffer = device.allocate(4, stream=stream)
     buffer.fill(0, stream=stream)
     early = LaunchConfig(grid=1, block=1, programmatic_stream_serialization=True)
@@ -405,7 +405,7 @@ def test_launches_may_start_before_the_one_ahead_has_ended(device, stream, kerne
     assert back[0] == 50
 
 
-def test_textures_and_surfaces_are_arguments(device, stream):
+def test_texture_and_surface_arguments_reach_the_kernel(device, stream):
     source = """extern "C" __global__ void twice(cudaTextureObject_t in, cudaSurfaceObject_t out) {
       int x = threadIdx.x, y = threadIdx.y;
       surf2Dwrite(2.0f * tex2D<float>(in, x + 0.5f, y + 0.5f), out, x * 4, y);

@@ -1,4 +1,4 @@
-"""Objects that live until the interpreter ends are let go by then: nanobind counts none as leaked."""
+"""Objects that are alive at exit are freed before nanobind reports leaks."""
 
 import gc
 import os
@@ -63,7 +63,7 @@ PROGRAM = """
 
 
 def ended(code: str) -> subprocess.CompletedProcess[str]:
-    """A program that has ended, with the report of what it leaked."""
+    """Runs a program and returns the result with nanobind's leak report."""
     return subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True, text=True, check=False, env={**os.environ, "CUCORE_LEAK_WARNINGS": "1"},
@@ -81,7 +81,7 @@ def ends_without_a_leak(code: str) -> None:
     ["pass", "del stream, device, graph, definition, node", "raise SystemExit(0)", "launch(stream, one, kernel, buffers[0])"],
     ids=["as it is", "out of order", "by an exception", "with work in flight"],
 )  # fmt: skip
-def test_nothing_is_leaked_at_exit(ending):
+def test_no_objects_leak_at_exit(ending):
     code = textwrap.dedent(PROGRAM).replace("{ending}", ending)
     ends_without_a_leak(code)
 
@@ -130,8 +130,8 @@ HOLDERS = {
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_what_belongs_to_the_main_program_goes_with_it(holder):
-    """A class or function of the main program holds all of its variables, and with them what holds the class."""
+def test_objects_of_the_main_module_do_not_leak_at_exit(holder):
+    """A class or function of the main module references all its globals, which form a reference cycle."""
     code = textwrap.dedent(HELD) + "held = " + HOLDERS[holder]
     ends_without_a_leak(code)
 
@@ -142,7 +142,7 @@ def collected(reference: weakref.ref) -> bool:
     return reference() is None
 
 
-def test_an_owner_that_holds_its_buffer_is_collected(device, stream):
+def test_owner_that_references_its_buffer_is_collected(device, stream):
     class Owner:
         def __init__(self) -> None:
             self.memory = device.allocate(64, stream=stream)
@@ -155,7 +155,7 @@ def test_an_owner_that_holds_its_buffer_is_collected(device, stream):
     assert collected(reference) and memory() is None
 
 
-def test_a_resource_that_holds_its_buffers_is_collected_and_gets_their_memory_back(device, stream):
+def test_memory_resource_that_references_its_buffers_is_collected(device, stream):
     given_back: list[int] = []
 
     class Cache(MemoryResource):
@@ -182,7 +182,7 @@ def test_a_resource_that_holds_its_buffers_is_collected_and_gets_their_memory_ba
     assert sorted(given_back) == [32, 64]
 
 
-def test_a_callback_that_holds_its_captured_graph_is_collected(device, stream):
+def test_callback_that_references_its_captured_graph_is_collected(device, stream):
     class Step:
         def done(self) -> None:
             pass
@@ -200,7 +200,7 @@ def test_a_callback_that_holds_its_captured_graph_is_collected(device, stream):
 
 
 @pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="nanobind counts no leaks without a GIL")
-def test_a_leak_would_be_reported():
+def test_leaked_object_is_reported():
     code = "import ctypes; from cuda.core import LaunchConfig; c = LaunchConfig(grid=1, block=1); ctypes.pythonapi.Py_IncRef(ctypes.py_object(c))"
     done = ended(code)
     assert "leaked" in done.stderr

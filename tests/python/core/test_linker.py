@@ -96,7 +96,7 @@ def test_ltoir_links_with_other_code(device):
     assert squares(device, linker.link("cubin")) == [1, 4, 9]
 
 
-def test_symbol_mappings_survive(device):
+def test_linked_code_keeps_symbol_mappings(device):
     arch = f"sm_{device.arch}"
     source = HELPER + "template <class T> __global__ void k(T* p) { *p = 1; }"
     options = ProgramOptions(arch=arch, relocatable_device_code=True)
@@ -105,7 +105,7 @@ def test_symbol_mappings_survive(device):
     assert linked.get_kernel("k<int>").num_arguments == 1
 
 
-def test_an_unresolved_symbol_is_named(device):
+def test_unresolved_symbol_raises_an_error_that_names_it(device):
     arch = f"sm_{device.arch}"
     main = pieces("cubin", arch)[1]
     with pytest.raises(CUDAError, match="helper_func"):
@@ -127,7 +127,7 @@ def test_a_linker_links_once_and_can_be_closed(device):
         linker.link("cubin")
 
 
-def test_arguments_are_checked():
+def test_wrong_linker_argument_raises():
     with pytest.raises(ValueError, match="At least one"):
         Linker()
     with pytest.raises(TypeError, match="ObjectCode"):
@@ -166,24 +166,24 @@ FLAGS = [
 
 
 @pytest.mark.parametrize(("fields", "flags"), FLAGS, ids=lambda v: next(iter(v)) if isinstance(v, dict) else None)
-def test_each_option_becomes_its_flag(fields, flags):
+def test_each_linker_option_becomes_its_flag(fields, flags):
     assert LinkerOptions(arch="sm_90", **fields).as_bytes() == [b"-arch=sm_90", *(f.encode() for f in flags)]
 
 
-def test_every_field_is_covered_above():
+def test_every_linker_option_is_tested():
     import dataclasses
 
     covered = {name for fields, _ in FLAGS for name in fields} | {"name", "arch"}
     assert {field.name for field in dataclasses.fields(LinkerOptions)} == covered
 
 
-def test_the_command_line_is_nvjitlinks():
+def test_linker_options_for_another_backend_raise():
     with pytest.raises(ValueError, match="nvjitlink"):
         LinkerOptions(arch="sm_90").as_bytes("driver")
 
 
-@pytest.mark.cpu_only  # on a GPU nvJitLink links everything where it is installed
-def test_the_driver_and_nvjitlink_both_link(device):
+@pytest.mark.cpu_only  # on a GPU nvJitLink links everything if it is installed
+def test_driver_and_nvjitlink_backends_both_link(device):
     arch = f"sm_{device.arch}"
     options = LinkerOptions(
         arch=arch, lineinfo=True, debug=False, max_register_count=64, optimization_level=3, verbose=True
@@ -207,7 +207,7 @@ def test_the_driver_and_nvjitlink_both_link(device):
 @pytest.mark.parametrize(
     "arch", ["nonsense", "", "90", "sm_", "sm_x", "sm_9", "sm_9000", "sm_90b", "sm-90", "SM_90", "sm_90 "]
 )
-def test_an_architecture_that_is_none_is_refused(device, arch):
+def test_invalid_architecture_raises(device, arch):
     code = ObjectCode.from_ptx(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n")
     with pytest.raises(ValueError, match=r"LinkerOptions\.arch"):
         Linker(code, options=LinkerOptions(arch=arch))
@@ -215,7 +215,7 @@ def test_an_architecture_that_is_none_is_refused(device, arch):
 
 @pytest.mark.cpu_only  # a GPU's assembler may take fewer
 @pytest.mark.parametrize("how", ["nvrtc", "ptx program", "linker", "module", "library"])
-def test_the_limit_on_registers_shows_in_the_kernels_attributes(device, how):
+def test_register_limit_is_a_kernel_attribute(device, how):
     options = {"arch": f"sm_{device.arch}"}
     ptx = Program(MANY_REGISTERS, "c++", ProgramOptions(**options)).compile("ptx")
     wanted = ptx.get_kernel("many").attributes.num_regs()
@@ -245,5 +245,5 @@ def test_the_limit_on_registers_shows_in_the_kernels_attributes(device, how):
 
     assert [registers(limit, "many") for limit in (16, 32, 255)] == [16, 32, wanted]
     bounds = ptx.get_kernel("bounded").attributes.num_regs()
-    assert registers(16, "bounded") == bounds  # its own bounds go before the option
+    assert registers(16, "bounded") == bounds  # the kernel's launch bounds take precedence over the option
     assert registers(16, "after") == 16

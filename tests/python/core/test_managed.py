@@ -1,4 +1,4 @@
-"""Managed memory told where it will be needed, one buffer or many at a time."""
+"""Prefetch, discard and batch copies of managed memory, for one buffer or several."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ def buffers(device, stream):
     return made
 
 
-def test_contents_survive_prefetching_there_and_back(device, stream, buffers):
+def test_prefetch_in_both_directions_preserves_contents(device, stream, buffers):
     with unsupported_is_skipped():
         for place in (device, Host()):
             for buffer in buffers:
@@ -41,7 +41,7 @@ def test_contents_survive_prefetching_there_and_back(device, stream, buffers):
     assert [bytes(buffer)[:2] for buffer in buffers] == [bytes([number]) * 2 for number in range(3)]
 
 
-def test_what_is_discarded_can_be_written_again(device, stream, buffers):
+def test_discarded_memory_can_be_written(device, stream, buffers):
     with unsupported_is_skipped():
         discard_batch(stream, buffers)
         discard_prefetch_batch(stream, buffers, device)
@@ -54,8 +54,8 @@ def test_what_is_discarded_can_be_written_again(device, stream, buffers):
     assert all(set(bytes(buffer)) == {7} for buffer in buffers)
 
 
-def test_discarded_memory_goes_back_to_its_pool_as_any_other(device, stream):
-    """The next owner's writes must not be lost."""
+def test_discarded_memory_returns_to_its_pool(device, stream):
+    """Writes of the next owner must not be discarded."""
     resource = ManagedMemoryResource()
     for value in (7, 8, 9):
         with unsupported_is_skipped():
@@ -69,7 +69,7 @@ def test_discarded_memory_goes_back_to_its_pool_as_any_other(device, stream):
             buffer.close(stream)
 
 
-def test_copies_go_in_one_call(device, stream, buffers):
+def test_batch_copy_copies_every_buffer(device, stream, buffers):
     there = [device.allocate(buffer.size, stream=stream) for buffer in buffers]
     with unsupported_is_skipped():
         copy_batch(stream, buffers, there)
@@ -77,7 +77,7 @@ def test_copies_go_in_one_call(device, stream, buffers):
         assert set(buffer.copy_to(bytearray(buffer.size), stream=stream)) == {number}
 
 
-def test_mistakes_are_named(device, stream, buffers):
+def test_wrong_managed_argument_raises_an_error_that_names_it(device, stream, buffers):
     with pytest.raises(ValueError, match="only managed buffers"):
         prefetch_batch(stream, [device.allocate(16, stream=stream)], device)
     with pytest.raises(ValueError, match="3 buffers but 1 locations"):
@@ -90,7 +90,7 @@ def test_mistakes_are_named(device, stream, buffers):
     assert Device(0) == device
 
 
-def test_managed_memory_is_not_shared_with_other_processes_and_the_page_of_deviations_says_so(device, stream):
+def test_managed_memory_has_no_ipc_and_is_a_documented_deviation(device, stream):
     resource = ManagedMemoryResource()
     assert not resource.is_ipc_enabled and not resource.is_mapped
     with resource.allocate(64, stream=stream) as buffer, pytest.raises(RuntimeError, match="no driver exports managed"):
@@ -99,7 +99,7 @@ def test_managed_memory_is_not_shared_with_other_processes_and_the_page_of_devia
     assert "ManagedBuffer.ipc_descriptor" in told["cuda.core behaviour"]
 
 
-def test_who_keeps_a_mapping_is_a_live_set(device, stream):
+def test_accessed_by_is_a_live_set(device, stream):
     with ManagedMemoryResource().allocate(4096, stream=stream) as buffer:
         stream.sync()
         users = buffer.accessed_by
@@ -111,7 +111,7 @@ def test_who_keeps_a_mapping_is_a_live_set(device, stream):
         assert device not in users and "AccessedBySetProxy" not in repr(users)
 
 
-def test_no_batch_is_queued_in_the_legacy_default_stream(device, stream, buffers):
+def test_batch_on_the_legacy_default_stream_raises(device, stream, buffers):
     plain = [device.allocate(16, stream=stream) for _ in range(2)]
     legacy = LEGACY_DEFAULT_STREAM
     for name, call in (

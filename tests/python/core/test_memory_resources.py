@@ -29,7 +29,7 @@ NOT_SUPPORTED = 801
 
 @contextlib.contextmanager
 def unsupported_is_skipped():
-    """What the device in use does not have is reported as skipped, by its error code."""
+    """Skips the test if the device returns the error code of an unsupported feature."""
     try:
         yield
     except CUDAError as error:
@@ -44,7 +44,7 @@ def content(buffer, stream):
     return bytes(back)
 
 
-def test_a_pool_of_ones_own(device, stream):
+def test_new_pool_owns_its_handle_and_allocates(device, stream):
     mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 20))
     assert mr.is_handle_owned and not mr.is_ipc_enabled and not mr.is_mapped and mr.device_id == 0
     buffer = mr.allocate(1000, stream=stream)
@@ -64,7 +64,7 @@ def test_a_pool_of_ones_own(device, stream):
     buffer.close(stream)
 
 
-def test_allocating_takes_a_size_and_names_the_stream(device, stream):
+def test_allocate_requires_the_stream_as_keyword(device, stream):
     mr = device.memory_resource
     assert mr.allocate(size=4, stream=stream).size == 4
     with pytest.raises(TypeError, match="stream"):
@@ -79,16 +79,16 @@ def test_allocating_takes_a_size_and_names_the_stream(device, stream):
         mr.allocate(-1, stream=stream)
 
 
-def test_a_resource_goes_with_its_last_buffer(device, stream):
+def test_memory_resource_is_freed_with_its_last_buffer(device, stream):
     mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 20))
     buffer, gone = mr.allocate(8, stream=stream), weakref.ref(mr)
     del mr
     assert gone() is buffer.memory_resource
     del buffer
-    assert gone() is None  # without the collector
+    assert gone() is None  # without garbage collection
 
 
-def test_a_resource_in_a_cycle_is_collected(device, stream):
+def test_memory_resource_in_a_cycle_is_collected(device, stream):
     mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 20))
     mr.itself, gone = mr, weakref.ref(mr)
     del mr
@@ -96,7 +96,7 @@ def test_a_resource_in_a_cycle_is_collected(device, stream):
     assert gone() is None
 
 
-def test_a_derived_resource_counts_what_it_hands_out(device, stream):
+def test_derived_memory_resource_overrides_allocate(device, stream):
     class Counting(DeviceMemoryResource):
         count = 0
 
@@ -111,14 +111,14 @@ def test_a_derived_resource_counts_what_it_hands_out(device, stream):
         mr.allocate(8, stream=stream)
 
 
-def test_the_current_pool_is_shared_and_never_destroyed(device, stream):
+def test_current_pool_is_shared_and_not_owned(device, stream):
     mr = DeviceMemoryResource(0)
     assert not mr.is_handle_owned
     mr.close()
     device.allocate(16, stream=stream).close()
 
 
-def test_options_are_checked(device):
+def test_wrong_memory_resource_options_raise(device):
     assert DeviceMemoryResource(0, {"max_size": 0}).is_handle_owned
     with pytest.raises(TypeError):
         DeviceMemoryResource(0, {"size": 0})
@@ -130,7 +130,7 @@ def test_options_are_checked(device):
         ManagedMemoryResource(ManagedMemoryResourceOptions(preferred_location_type="moon"))
 
 
-def test_managed_memory_is_used_from_both_sides(device, stream, kernel):
+def test_managed_memory_is_accessible_from_host_and_device(device, stream, kernel):
     from cuda.core import LaunchConfig, launch
 
     mr = ManagedMemoryResource()
@@ -144,7 +144,7 @@ def test_managed_memory_is_used_from_both_sides(device, stream, kernel):
     buffer.close(stream)
 
 
-def test_places_are_one_object_each():
+def test_host_locations_are_singletons():
     assert Host() is Host() and Host(numa_id=1) is Host(1) and Host() != Host(1)
     assert Host.numa_current().is_numa_current and Host.numa_current().numa_id is None
     assert pickle.loads(pickle.dumps(Host(1))) is Host(1)
@@ -156,7 +156,7 @@ def test_places_are_one_object_each():
         Host(1, is_numa_current=True)
 
 
-def test_graph_memory_wants_a_graph(device, stream):
+def test_graph_memory_outside_a_capture_raises(device, stream):
     mr = GraphMemoryResource(device)
     assert mr is GraphMemoryResource(0)
     with pytest.raises(RuntimeError, match="GraphBuilder"):
@@ -188,7 +188,7 @@ def test_virtual_memory_grows_and_keeps_its_contents(device, stream):
         mr.allocate(0)
 
 
-def test_batches_copy_pair_by_pair(device, stream):
+def test_copy_batch_copies_each_pair(device, stream):
     sources = [device.allocate(64, stream=stream) for _ in range(3)]
     targets = [device.allocate(64, stream=stream) for _ in range(3)]
     for i, buffer in enumerate(sources):
@@ -207,7 +207,7 @@ def test_peer_access_is_a_set(device):
     mr = DeviceMemoryResource(0, DeviceMemoryResourceOptions())
     assert set(mr.peer_accessible_by) == set() and len(mr.peer_accessible_by) == 0
     mr.peer_accessible_by = []
-    mr.peer_accessible_by.add(0)  # a device always reaches its own memory
+    mr.peer_accessible_by.add(0)  # a device can always access its own memory
     assert device not in mr.peer_accessible_by
     others = [d for d in Device.get_all_devices() if d != device and d.can_access_peer(device)]
     mr.peer_accessible_by = others
@@ -215,7 +215,7 @@ def test_peer_access_is_a_set(device):
 
 
 def child(mr, descriptor, buffer, answer):
-    """In another process: open a buffer both ways, change it."""
+    """Runs in another process: opens a buffer in both ways and changes it."""
     device = Device(0)
     device.set_current()
     stream = device.create_stream()
@@ -225,10 +225,10 @@ def child(mr, descriptor, buffer, answer):
     stream.sync()
     try:
         mr.allocate(16, stream=stream)
-        refused = False
+        rejected = False
     except RuntimeError:
-        refused = True
-    answer.put((first, opened.is_mapped, mr.is_mapped, refused))
+        rejected = True
+    answer.put((first, opened.is_mapped, mr.is_mapped, rejected))
     opened.close(stream)
     buffer.close(stream)
     stream.sync()
@@ -256,7 +256,7 @@ def test_buffers_are_shared_with_another_process(device, stream):
     assert content(buffer, stream) == b"\11" * 64
 
 
-def test_what_cannot_be_shared_says_so(device, stream):
+def test_export_without_ipc_enabled_raises(device, stream):
     mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions())
     with pytest.raises(RuntimeError, match="ipc_enabled"):
         mr.allocation_handle  # noqa: B018
@@ -267,14 +267,14 @@ def test_what_cannot_be_shared_says_so(device, stream):
 
 
 def receive(pipe):
-    """In another process: the first thing that is sent is the resource itself."""
+    """Runs in another process: the memory resource is the first object that it receives."""
     device = Device(0)
     device.set_current()
     buffer = pipe.recv()
     pipe.send((buffer.is_mapped, content(buffer, device.create_stream())))
 
 
-def test_a_resource_can_be_sent_before_its_handle_was_ever_asked_for(device, stream):
+def test_memory_resource_can_be_pickled_before_its_handle_is_exported(device, stream):
     with unsupported_is_skipped():
         mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions(ipc_enabled=True))
     buffer = mr.allocate(16, stream=stream)
@@ -291,7 +291,7 @@ def test_a_resource_can_be_sent_before_its_handle_was_ever_asked_for(device, str
     assert process.exitcode == 0
 
 
-def test_memory_of_a_managed_pool_takes_advice(device, stream):
+def test_memory_of_a_managed_pool_accepts_advice(device, stream):
     with unsupported_is_skipped():
         buffer = ManagedMemoryResource().allocate(4096, stream=stream)
     assert buffer.is_managed and buffer.is_host_accessible and buffer.is_device_accessible
@@ -304,5 +304,5 @@ def test_memory_of_a_managed_pool_takes_advice(device, stream):
     assert buffer.preferred_location == device
 
 
-def test_the_attributes_of_a_pool_keep_it(device):
+def test_pool_attributes_keep_the_pool(device):
     assert DeviceMemoryResource(device).attributes.reuse_follow_event_dependencies in (True, False)

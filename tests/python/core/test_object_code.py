@@ -26,7 +26,7 @@ def device():
     return dev
 
 
-def test_bytes_are_code():
+def test_object_code_from_bytes_keeps_code_type_and_name():
     code = ObjectCode.from_ptx(PTX.encode(), name="mine")
     assert code.code == PTX.encode() and code.code is code.code
     assert code.code_type == "ptx"
@@ -35,7 +35,7 @@ def test_bytes_are_code():
     assert code.get_kernel("other").num_arguments == 2
 
 
-def test_ptx_text_is_code_and_any_other_str_a_path(tmp_path):
+def test_str_is_ptx_text_or_a_path(tmp_path):
     assert ObjectCode.from_ptx(PTX).get_kernel("other").num_arguments == 2
     file = tmp_path / "code.ptx"
     file.write_text(PTX)
@@ -57,7 +57,7 @@ def test_ptx_text_is_code_and_any_other_str_a_path(tmp_path):
         {"kernel_name": b"_Z11kernel_namePf"},
     ],
 )
-def test_symbol_mappings_of_str_and_bytes(mapping):
+def test_symbol_mapping_accepts_str_and_bytes(mapping):
     code = ObjectCode.from_ptx(PTX, symbol_mapping=mapping)
     kernel = code.get_kernel("kernel_name")
     assert kernel.name == "_Z11kernel_namePf"
@@ -66,14 +66,14 @@ def test_symbol_mappings_of_str_and_bytes(mapping):
     assert code.symbol_mapping == {"kernel_name": "_Z11kernel_namePf"}
 
 
-def test_a_missing_kernel_is_named_with_those_that_are_there():
+def test_missing_kernel_error_lists_the_existing_kernels():
     with pytest.raises(CUDAError, match=r"no kernel 'absent'.*'other'") as caught:
         ObjectCode.from_ptx(PTX, name="mine").get_kernel("absent")
     assert "mine" in str(caught.value)
     assert caught.value.name == "CUDA_ERROR_NOT_FOUND"
 
 
-def test_a_library_image_that_can_be_loaded_is():
+def test_library_image_is_loaded():
     cubin = Program('extern "C" __global__ void k() {}', "c++", ProgramOptions()).compile("cubin")
     for image in (cubin.code, PTX.encode()):
         code = ObjectCode.from_library(image)
@@ -81,7 +81,7 @@ def test_a_library_image_that_can_be_loaded_is():
     assert ObjectCode.from_library(cubin.code).get_kernel("k").num_arguments == 0
 
 
-def test_what_must_be_linked_first_says_so():
+def test_loading_unlinked_code_raises():
     code = Program("__device__ int f() { return 1; }", "c++", ProgramOptions()).compile("ltoir")
     with pytest.raises(RuntimeError, match="link it first"):
         code.get_kernel("f")
@@ -90,7 +90,7 @@ def test_what_must_be_linked_first_says_so():
     assert ObjectCode.from_fatbin(b"x").code_type == "fatbin"
 
 
-def test_bad_code_is_an_error_not_a_crash():
+def test_invalid_code_raises():
     for make, image in (
         (ObjectCode.from_cubin, b"not a cubin"),
         (ObjectCode.from_cubin, b"\x7fELF" + b"\xff" * 100),
@@ -101,13 +101,13 @@ def test_bad_code_is_an_error_not_a_crash():
             make(image).get_kernel("k")
 
 
-def test_ptx_that_does_not_compile_shows_the_log():
+def test_ptx_compilation_error_contains_the_log():
     with pytest.raises(CUDAError, match="mine") as caught:
         ObjectCode.from_ptx(PTX.replace("ret;", "fly.s32 %r1;"), name="mine").get_kernel("other")
     assert "fly" in str(caught.value)
 
 
-def test_arguments_of_the_wrong_type():
+def test_argument_of_a_wrong_type_raises():
     with pytest.raises(TypeError, match="module"):
         ObjectCode.from_ptx(3)
     with pytest.raises(TypeError, match="symbol_mapping"):
@@ -116,7 +116,7 @@ def test_arguments_of_the_wrong_type():
         ObjectCode.from_ptx(PTX, "positional name")
 
 
-def test_pickling_keeps_everything(tmp_path):
+def test_pickled_object_code_keeps_all_properties(tmp_path):
     code = ObjectCode.from_ptx(PTX, name="mine", symbol_mapping={"a": "other"})
     code.get_kernel("a")
     copy = pickle.loads(pickle.dumps(code))
@@ -133,7 +133,7 @@ def test_pickling_keeps_everything(tmp_path):
     assert pickle.loads(pickle.dumps(ObjectCode.from_ptx(file))).code == str(file)
 
 
-def test_equality_and_hash_are_the_objects():
+def test_equality_and_hash_follow_object_identity():
     one, two = ObjectCode.from_ptx(PTX), ObjectCode.from_ptx(PTX)
     assert one == one
     assert one != two
@@ -142,7 +142,7 @@ def test_equality_and_hash_are_the_objects():
     assert len({one, two, one}) == 2
 
 
-def test_handle_and_module():
+def test_handle_and_module_are_not_null():
     code = ObjectCode.from_ptx(PTX)
     assert int(code.handle) != 0
     assert int(code.get_module()) != 0
@@ -167,7 +167,7 @@ def test_code_is_unloaded_with_its_last_user():
         _ = Kernel.from_handle(handle).num_arguments
 
 
-def test_weak_references():
+def test_object_code_supports_weak_references():
     code = ObjectCode.from_ptx(PTX)
     reference = weakref.ref(code)
     del code
@@ -175,7 +175,7 @@ def test_weak_references():
     assert reference() is None
 
 
-def test_threads_load_it_once():
+def test_concurrent_loads_load_the_code_once():
     code = ObjectCode.from_ptx(PTX)
     kernels = []
     gate = threading.Barrier(8)
@@ -194,7 +194,7 @@ def test_threads_load_it_once():
 
 @pytest.mark.parametrize(("machine", "name"), [(62, "x86-64"), (183, "AArch64"), (243, "another machine")])
 @pytest.mark.parametrize("kind", ["cubin", "object"])
-def test_an_elf_file_for_another_machine_is_refused_by_name(machine, name, kind):
+def test_elf_file_for_another_machine_raises_an_error_that_names_it(machine, name, kind):
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
     names = b"\0.shstrtab\0"
     header = struct.pack("<16sHHIQQQIHHHHHH", ident, 1, machine, 1, 0, 0, 64 + 16, 0, 64, 0, 0, 64, 2, 1)

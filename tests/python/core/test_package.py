@@ -1,4 +1,4 @@
-"""The package: what importing costs, older names, errors, behaviour without NumPy, at exit and on Ctrl-C."""
+"""The package: import cost, deprecated names, errors, behaviour without NumPy, at exit and on Ctrl-C."""
 
 import os
 import pickle
@@ -29,7 +29,7 @@ def test_experimental_has_the_same_objects():
         cuda.core.nonsense  # noqa: B018
 
 
-def test_importing_is_light_and_touches_no_driver():
+def test_import_loads_no_driver_and_no_heavy_modules():
     code = """
         import sys
         before = set(sys.modules)  # what the interpreter's own start brought
@@ -42,7 +42,7 @@ def test_importing_is_light_and_touches_no_driver():
     assert done.returncode == 0, done.stderr
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_exists():
     assert all(hasattr(cuda.core, name) for name in cuda.core.__all__)
     assert set(cuda.core.__all__) <= set(dir(cuda.core))
 
@@ -59,7 +59,7 @@ def test_an_unknown_device_choice_is_an_error_that_names_the_variable():
     assert done.returncode == 1 and "CUCORE_DEVICE=abacus" in done.stderr
 
 
-def test_everything_works_without_numpy():
+def test_package_works_without_numpy():
     code = """
         import sys
         sys.modules["numpy"] = None
@@ -80,7 +80,7 @@ def test_everything_works_without_numpy():
     assert done.returncode == 0, done.stderr
 
 
-def test_objects_left_alive_end_quietly():
+def test_exit_with_live_objects_is_silent():
     code = """
         from cuda.core import Device, LaunchConfig, PinnedMemoryResource
         import threading
@@ -104,7 +104,7 @@ def test_objects_left_alive_end_quietly():
 
 
 @pytest.mark.parametrize("wait", ["stream.sync()", "device.sync()", "_core.sync_device_by_thread(device)"])
-def test_ctrl_c_gets_out_of_sync(wait):
+def test_ctrl_c_interrupts_sync(wait):
     code = """
         import os, signal, threading, time
         from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, _core, launch
@@ -135,7 +135,7 @@ def test_ctrl_c_gets_out_of_sync(wait):
     assert "out after" in done.stdout and "and usable" in done.stdout, done.stdout + done.stderr
 
 
-def test_what_was_pickled_comes_back_without_a_driver(tmp_path):
+def test_unpickling_needs_no_driver(tmp_path):
     from cuda.core import EventOptions, LaunchConfig, LinkerOptions, Program, ProgramOptions, StreamOptions
 
     code = Program('extern "C" __global__ void f(int* p) {}', "c++", ProgramOptions(arch="sm_90")).compile("ptx")
@@ -156,7 +156,7 @@ def test_what_was_pickled_comes_back_without_a_driver(tmp_path):
     assert done.stdout.count("Options") == 4
 
 
-def test_opengl_says_what_it_needs():
+def test_opengl_interop_without_a_context_raises():
     from cuda.core import Device, GraphicsResource
 
     Device(0).set_current()
@@ -167,8 +167,8 @@ def test_opengl_says_what_it_needs():
     assert caught.value.code != 0
 
 
-def test_buffers_of_the_host_need_no_driver():
-    """A resource written in Python that gives out host memory works where no driver can be loaded."""
+def test_host_buffers_need_no_driver():
+    """A Python memory resource for host memory works without a driver."""
     code = """
         import ctypes
         from cuda.core import Buffer, Device, MemoryResource

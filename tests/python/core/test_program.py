@@ -38,7 +38,7 @@ def read_floats(buffer, count, stream):
     return list(host)
 
 
-def test_ptx_cubin_and_ltoir_come_out_of_cxx():
+def test_cxx_compiles_to_ptx_cubin_and_ltoir():
     program = Program('extern "C" __global__ void f(int* p) { *p = 1; }', "c++", options())
     ptx = program.compile("ptx")
     assert ptx.code_type == "ptx"
@@ -51,7 +51,7 @@ def test_ptx_cubin_and_ltoir_come_out_of_cxx():
     assert program.backend == "NVRTC"
 
 
-def test_the_code_runs(device):
+def test_compiled_code_runs(device):
     source = """
     template <typename T>
     __global__ void scale(T* data, T factor, size_t n) {
@@ -73,16 +73,16 @@ def test_name_expressions_map_to_symbols():
     program = Program("template <class T> __global__ void k(T*) {}", "c++", options())
     code = program.compile("ptx", name_expressions=["k<int>", "k<float>"])
     assert code.symbol_mapping == {"k<int>": "_Z1kIiEvPT_", "k<float>": "_Z1kIfEvPT_"}
-    again = program.compile("ptx", name_expressions=("k<double>",))  # a program may be compiled again
+    again = program.compile("ptx", name_expressions=("k<double>",))  # a program can be compiled again
     assert list(again.symbol_mapping) == ["k<double>"]
 
 
-def test_one_string_of_name_expressions_is_refused():
+def test_str_as_name_expressions_raises():
     with pytest.raises(TypeError, match="name_expressions"):
         Program("__global__ void k() {}", "c++", options()).compile("ptx", name_expressions="k")
 
 
-def test_an_error_carries_the_compilers_log():
+def test_compilation_error_contains_the_log():
     bad = 'extern "C" __global__ void k() { not_a_real_symbol; }'
     with pytest.raises(NVRTCError, match='identifier "not_a_real_symbol" is undefined') as caught:
         Program(bad, "c++", options(name="mine.cu")).compile("cubin")
@@ -92,7 +92,7 @@ def test_an_error_carries_the_compilers_log():
     assert isinstance(caught.value, CUDAError)
 
 
-def test_a_bad_option_is_an_error_that_names_it():
+def test_invalid_option_raises_an_error_that_names_it():
     with pytest.raises(NVRTCError, match="--std"):
         Program("", "c++", options(std="nonsense")).compile("ptx")
 
@@ -168,19 +168,19 @@ FLAGS = [
 
 
 @pytest.mark.parametrize(("fields", "flags"), FLAGS, ids=lambda v: next(iter(v)) if isinstance(v, dict) else None)
-def test_each_option_becomes_its_flag(fields, flags):
+def test_each_program_option_becomes_its_flag(fields, flags):
     expected = [f"-arch={ARCH}".encode(), *(flag.encode() for flag in flags)]
     assert options(**fields).as_bytes("NVRTC") == expected
 
 
-def test_every_field_is_covered_above():
+def test_every_program_option_is_tested():
     import dataclasses
 
     covered = {name for fields, _ in FLAGS for name in fields} | {"name", "arch", "use_bundled_headers"}
     assert {field.name for field in dataclasses.fields(ProgramOptions)} == covered
 
 
-def test_nvvm_flags_and_what_it_refuses():
+def test_nvvm_options_become_flags_and_unsupported_ones_raise():
     assert options(ftz=True, fma=False, debug=True, device_code_optimize=True).as_bytes("nvvm", "ltoir") == [
         b"-arch=compute_90",
         b"-g",
@@ -195,7 +195,7 @@ def test_nvvm_flags_and_what_it_refuses():
         options().as_bytes("gcc")
 
 
-def test_options_reach_the_compiler(tmp_path):
+def test_compiler_accepts_the_options(tmp_path):
     (tmp_path / "mine.h").write_text("#define FROM_FILE 7\n")
     source = """
     #include "mine.h"
@@ -221,7 +221,7 @@ def test_include_path_may_be_a_path_object(tmp_path):
     assert options(include_path=pathlib.Path("/a/b")).as_bytes("NVRTC")[1] == b"--include-path=/a/b"
 
 
-def test_options_may_be_a_dict_and_wrong_types_are_named():
+def test_options_accept_a_dict_and_wrong_types_raise():
     Program("", "c++", {"arch": ARCH, "std": "c++17"}).compile("ptx")
     with pytest.raises(TypeError, match="options"):
         Program("", "c++", 3)
@@ -231,8 +231,8 @@ def test_options_may_be_a_dict_and_wrong_types_are_named():
         ProgramOptions(no_such_option=True)
 
 
-def test_headers_that_lack_the_compilers_are_completed(tmp_path):
-    # A wheel of the runtime alone: its headers include crt/, which is a package of its own.
+def test_missing_compiler_headers_are_found_separately(tmp_path):
+    # A wheel of the runtime alone: its headers include crt/, which is in a separate package.
     (tmp_path / "cuda_runtime_api.h").write_text("#include <crt/host_defines.h>\n")
     source = '#include <cuda_runtime_api.h>\nextern "C" __global__ void __launch_bounds__(32) f() {}'
     Program(source, "c++", options(include_path=str(tmp_path))).compile("ptx")
@@ -246,12 +246,12 @@ def test_headers_that_lack_the_compilers_are_completed(tmp_path):
         ("mma.h", "nvidia-cuda-runtime"),
     ],
 )
-def test_a_missing_header_of_the_toolkit_says_what_to_install(header, package):
+def test_missing_toolkit_header_error_names_the_package(header, package):
     with pytest.raises(NVRTCError, match=f"pip install {package} .*CUDA_HOME"):
         Program(f"#include <{header}>\n", "c++", options()).compile("ptx")
 
 
-def test_a_missing_header_of_the_user_says_what_the_compiler_says():
+def test_missing_user_header_error_is_the_compilers():
     with pytest.raises(NVRTCError) as failure:
         Program('#include "mine.h"\n', "c++", options()).compile("ptx")
     assert "mine.h" in str(failure.value) and "pip install" not in str(failure.value)
@@ -262,7 +262,7 @@ def test_bundled_headers_are_found():
     Program(source, "c++", options(use_bundled_headers=True, std="c++17")).compile("ptx")
 
 
-def test_precompiled_headers(tmp_path):
+def test_pch_status_reports_precompiled_headers(tmp_path):
     source = '#include "big.h"\nextern "C" __global__ void k(int* p) { *p = big(); }'
     (tmp_path / "big.h").write_text("__device__ inline int big() { return 1; }\n")
     program = Program(source, "c++", options(pch=True, pch_dir=str(tmp_path), include_path=str(tmp_path)))
@@ -274,8 +274,8 @@ def test_precompiled_headers(tmp_path):
     assert plain.pch_status is None
 
 
-def test_unknown_languages_and_targets_are_refused():
-    for language in ("fortran", "c"):  # a RuntimeError in NVIDIA's package, too
+def test_unknown_language_or_target_raises():
+    for language in ("fortran", "c"):  # also a RuntimeError in NVIDIA's package
         with pytest.raises(RuntimeError, match=f"code_type '{language}'"):
             Program("", language)
     with pytest.raises(ValueError, match="exe"):
@@ -305,7 +305,7 @@ def test_a_ptx_program_is_linked_without_options(device):
     assert program.compile("cubin").get_kernel("simple_kernel").name == "simple_kernel"
 
 
-def test_a_broken_ptx_program_says_where(device):
+def test_invalid_ptx_program_raises(device):
     with pytest.raises(CUDAError):
         Program(PTX.replace("ret;", "fly;"), "ptx").compile("cubin").get_kernel("simple_kernel")
 
@@ -327,7 +327,7 @@ define void @root(float* %p) {
 """
 
 
-def test_nvvm_ir_with_libdevice(device):
+def test_nvvm_ir_is_linked_with_libdevice(device):
     program = Program(IR, "nvvm", options(use_libdevice=True))
     assert program.backend == "NVVM"
     code = program.compile("ptx")
@@ -340,7 +340,7 @@ def test_nvvm_ir_with_libdevice(device):
     assert read_floats(buffer, 1, stream) == [7]
 
 
-def test_nvvm_ir_in_several_modules():
+def test_nvvm_ir_of_several_modules_compiles():
     helper = "\n".join(line for line in IR.splitlines() if line.startswith("target")) + (
         "\ndefine float @__nv_sqrtf(float %x) { ret float %x }\n!nvvmir.version = !{!0}\n!0 = !{i32 2, i32 0}\n"
     )
@@ -348,12 +348,12 @@ def test_nvvm_ir_in_several_modules():
     assert b".entry root(" in code.code
 
 
-def test_broken_nvvm_ir_gives_the_compilers_own_words():
+def test_invalid_nvvm_ir_raises_the_compilers_message():
     with pytest.raises(CUDAError, match=r"(?i)error"):
         Program("this is no IR", "nvvm", options()).compile("ptx")
 
 
-def test_a_compiler_that_is_not_installed_is_named_with_the_places_tried(bare_environment):
+def test_missing_compiler_error_lists_the_paths_tried(bare_environment):
     snippet = """
 import sys, cuda.core, cuda.pathfinder
 sys.path[:] = [p for p in sys.path if not p.endswith("-packages")]
@@ -372,8 +372,8 @@ else:
     assert done.stdout.strip() in ("named", "found"), done.stderr
 
 
-def test_programs_compile_at_the_same_time():
-    """Eight threads, and the interpreter is free meanwhile: a counter goes on."""
+def test_programs_compile_concurrently():
+    """Eight threads compile while the GIL is released: a counter keeps running."""
     results = {}
     gate = threading.Barrier(9)
 
@@ -395,7 +395,7 @@ def test_programs_compile_at_the_same_time():
     assert ticks > 0
 
 
-def test_one_program_may_be_compiled_by_several_threads():
+def test_one_program_compiled_by_several_threads_yields_one_result():
     program = Program('extern "C" __global__ void k(int* p) { *p = 1; }', "c++", options())
     codes = []
     threads = [threading.Thread(target=lambda: codes.append(program.compile("ptx").code)) for _ in range(4)]
@@ -408,16 +408,16 @@ def test_one_program_may_be_compiled_by_several_threads():
 
 
 @pytest.mark.cpu_only
-def test_a_cubin_of_the_cpu_device_holds_its_ptx_and_the_gpus_code():
+def test_cubin_of_the_cpu_device_contains_ptx_and_gpu_code():
     source = 'extern "C" __global__ void k(int* p) { *p = 1; }'
     code = Program(source, "c++", options()).compile("cubin").code
     assert b".cucore.ptx" in code
     assert b".entry k(" in code
-    assert b".text.k" in code  # the section of GPU code is still there
+    assert b".text.k" in code  # the section of GPU code
     assert ObjectCode.from_cubin(code).get_kernel("k").num_arguments == 1
 
 
-def test_options_behave_as_the_dataclass_their_users_know():
+def test_options_behave_like_a_dataclass():
     import dataclasses
     import pickle
 

@@ -29,7 +29,7 @@ def cache(request, tmp_path):
     return FileStreamProgramCache(tmp_path / "cache")
 
 
-def test_it_is_a_mapping_of_keys_to_bytes(cache):
+def test_cache_is_a_mapping_of_keys_to_bytes(cache):
     assert isinstance(cache, ProgramCacheResource)
     assert len(cache) == 0
     cache["a"] = b"one"
@@ -55,7 +55,7 @@ def test_it_is_a_mapping_of_keys_to_bytes(cache):
     assert len(cache) == 0
 
 
-def test_closing_is_idempotent_and_final(cache):
+def test_close_is_idempotent_and_a_closed_cache_raises(cache):
     with cache as same:
         assert same is cache
         cache["a"] = b"1"
@@ -64,7 +64,7 @@ def test_closing_is_idempotent_and_final(cache):
         cache.get("a")
 
 
-def test_wrong_types_are_refused(cache):
+def test_key_or_value_of_a_wrong_type_raises(cache):
     with pytest.raises(TypeError):
         cache[3] = b"x"
     with pytest.raises(TypeError):
@@ -81,7 +81,7 @@ class Counting(InMemoryProgramCache):
         super().__setitem__(key, value)
 
 
-def test_compile_stores_once_and_then_takes_from_the_cache():
+def test_second_compile_uses_the_cached_code():
     cache = Counting()
     first = Program(SOURCE, "c++", options()).compile("ptx", ("k<int>",), cache=cache)
     stored = len(cache.stored)
@@ -105,7 +105,7 @@ def test_a_hit_without_its_symbols_is_compiled_again():
     assert program.compile("ptx", ("k<int>",), cache=cache).symbol_mapping == {"k<int>": "_Z1kIiEvPT_"}
 
 
-def test_a_cache_of_ones_own():
+def test_user_defined_cache_is_used():
     class Mine(ProgramCacheResource):
         def __init__(self):
             self.rows = {}
@@ -139,7 +139,7 @@ def key(**changes):
     return make_program_cache_key(**arguments)
 
 
-def test_keys_tell_everything_apart():
+def test_keys_of_different_programs_differ():
     keys = [
         key(),
         key(code=SOURCE + " "),
@@ -183,13 +183,13 @@ def test_keys_are_stable():
         ({"code_type": "nvvm", "options": options(use_libdevice=True)}, "use_libdevice"),
     ],
 )
-def test_files_a_key_cannot_see_need_a_digest(changes, name):
+def test_options_with_files_require_a_digest(changes, name):
     with pytest.raises(ValueError, match=name):
         key(**changes)
     assert key(**changes, extra_digest=b"digest of the files")
 
 
-def test_a_header_given_as_source_is_seen():
+def test_header_given_as_source_changes_the_key():
     assert key(code='#include "mine.h"\n', options=options(extra_sources=[("mine.h", "")]))
 
 
@@ -202,16 +202,16 @@ def test_a_header_given_as_source_is_seen():
         "#include <cuda_fp16.h>",
     ],
 )
-def test_what_is_no_include_needs_no_digest(code):
+def test_text_that_is_not_an_include_needs_no_digest(code):
     assert key(code=code)
 
 
-def test_a_name_with_a_folder_needs_no_digest_when_the_compiler_does_not_look_there():
+def test_name_with_a_folder_needs_no_digest_without_source_include():
     assert key(options=options(name="folder/k.cu", no_source_include=True))
     assert key(code=".version 8.0", code_type="ptx", options=options(name="folder/k.ptx"))
 
 
-def test_a_quoted_header_of_the_compiler_needs_no_digest_unless_another_lies_beside(tmp_path, monkeypatch):
+def test_quoted_toolkit_header_needs_no_digest_unless_it_is_shadowed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     bundled = options(use_bundled_headers=True)
     try:
@@ -225,7 +225,7 @@ def test_a_quoted_header_of_the_compiler_needs_no_digest_unless_another_lies_bes
         key(code=source, options=bundled)
 
 
-def test_a_header_behind_a_macro_that_changes_gives_no_stale_code(tmp_path):
+def test_header_included_through_a_macro_is_not_cached(tmp_path):
     header = tmp_path / "value.h"
     header.write_text("#define VALUE 1\n")
     source = '#define H "value.h"\n#include H\nextern "C" __global__ void f(int* p) { *p = VALUE; }'
@@ -244,7 +244,7 @@ def test_options_that_write_a_file_have_no_key(name):
 
 
 @pytest.mark.parametrize("wrong", [3, bytearray(b"k<int>"), None, 1.0])
-def test_names_that_are_neither_text_nor_bytes_are_refused(wrong):
+def test_name_expression_of_a_wrong_type_raises(wrong):
     with pytest.raises(TypeError, match=r"name_expressions\[1\]"):
         key(name_expressions=("k<int>", wrong))
     with pytest.raises(TypeError, match="not one name"):
@@ -256,7 +256,7 @@ def test_the_order_of_names_does_not_matter():
     assert key(name_expressions=names) == key(name_expressions=names[::-1]) == key(name_expressions=(*names, *names))
 
 
-def test_what_means_nothing_to_a_linker_does_not_change_the_key_of_ptx():
+def test_options_ignored_by_the_linker_do_not_change_the_key_of_ptx():
     def ptx(**changes):
         arguments = {"code": ".version 8.0", "code_type": "ptx", "options": options(), "target_type": "cubin"}
         return make_program_cache_key(**(arguments | changes))
@@ -284,7 +284,7 @@ def test_what_means_nothing_to_a_linker_does_not_change_the_key_of_ptx():
         ptx(target_type="ltoir")
 
 
-def test_what_means_nothing_to_nvvm_does_not_change_its_key():
+def test_options_ignored_by_nvvm_do_not_change_its_key():
     def nvvm(**changes):
         arguments = {"code": "source", "code_type": "nvvm", "options": options(), "target_type": "ptx"}
         return make_program_cache_key(**(arguments | changes))
@@ -303,7 +303,7 @@ def test_what_means_nothing_to_nvvm_does_not_change_its_key():
     assert nvvm(options=options(ftz=True)) != nvvm()
 
 
-def test_the_least_recently_used_goes_first():
+def test_least_recently_used_entry_is_evicted_first():
     cache = InMemoryProgramCache(max_size_bytes=10)
     cache["a"] = b"1234"
     cache["b"] = b"1234"
@@ -318,14 +318,14 @@ def test_the_least_recently_used_goes_first():
         InMemoryProgramCache(max_size_bytes=-1)
 
 
-def test_a_limit_on_disk(tmp_path):
+def test_size_limit_evicts_the_oldest_files(tmp_path):
     folder = tmp_path / "c"
     cache = FileStreamProgramCache(folder, max_size_bytes=4000)
     seen = set()
     for number in range(8):
         cache[str(number)] = bytes(1000)
         for path in set(folder.iterdir()) - seen:
-            os.utime(path, (number, number))  # files written in one instant would have no order
+            os.utime(path, (number, number))  # files with equal time stamps would have no order
             seen.add(path)
     assert len(cache) == 3
     assert cache.get("7") is not None
@@ -344,19 +344,19 @@ def entries(folder):
     return sorted(path for path in folder.iterdir())
 
 
-def test_entries_outlive_the_object(folder):
+def test_file_cache_entries_persist(folder):
     FileStreamProgramCache(folder)["a"] = b"code"
     assert FileStreamProgramCache(str(folder))["a"] == b"code"
 
 
-def test_only_the_owner_can_read_or_write(folder):
+def test_cache_files_are_private_to_the_owner(folder):
     cache = FileStreamProgramCache(folder)
     cache["a"] = b"code"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert [stat.S_IMODE(path.stat().st_mode) for path in entries(folder)] == [0o600]
 
 
-def test_a_folder_open_to_others_is_closed_or_refused(folder):
+def test_cache_folder_open_to_others_is_restricted_or_raises(folder):
     folder.mkdir(mode=0o755)
     folder.chmod(0o755)
     FileStreamProgramCache(folder)
@@ -366,14 +366,14 @@ def test_a_folder_open_to_others_is_closed_or_refused(folder):
         FileStreamProgramCache(folder)
 
 
-def test_a_link_is_no_cache_folder(folder, tmp_path):
+def test_symbolic_link_as_cache_folder_raises(folder, tmp_path):
     (tmp_path / "real").mkdir(mode=0o700)
     folder.symlink_to(tmp_path / "real")
     with pytest.raises(RuntimeError, match="link"):
         FileStreamProgramCache(folder)
 
 
-def test_a_planted_link_is_not_followed(folder, tmp_path):
+def test_symbolic_link_as_cache_entry_is_a_miss(folder, tmp_path):
     cache = FileStreamProgramCache(folder)
     cache["a"] = b"code"
     (path,) = entries(folder)
@@ -385,7 +385,7 @@ def test_a_planted_link_is_not_followed(folder, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "garbage"])
-def test_damage_is_a_miss_and_is_thrown_away(folder, damage):
+def test_damaged_entry_is_a_miss_and_is_removed(folder, damage):
     cache = FileStreamProgramCache(folder)
     cache["a"] = b"some code"
     (path,) = entries(folder)
@@ -405,7 +405,7 @@ def test_damage_is_a_miss_and_is_thrown_away(folder, damage):
     assert cache["a"] == b"again"
 
 
-def test_an_entry_moved_to_another_key_is_damage(folder):
+def test_entry_moved_to_another_key_is_a_miss(folder):
     cache = FileStreamProgramCache(folder)
     cache["a"] = b"code of a"
     (of_a,) = entries(folder)
@@ -416,17 +416,17 @@ def test_an_entry_moved_to_another_key_is_damage(folder):
     assert cache["a"] == b"code of a"
 
 
-def test_files_of_others_are_left_alone(folder):
+def test_foreign_files_are_not_removed(folder):
     cache = FileStreamProgramCache(folder)
-    stranger = folder / "README"
-    stranger.write_text("hello")
+    foreign_file = folder / "README"
+    foreign_file.write_text("hello")
     cache["a"] = b"x"
     assert len(cache) == 1
     cache.clear()
-    assert entries(folder) == [stranger]
+    assert entries(folder) == [foreign_file]
 
 
-def test_keys_never_become_paths(folder):
+def test_keys_are_hashed_to_file_names(folder):
     cache = FileStreamProgramCache(folder)
     for key in ("../../etc/passwd", "/etc/passwd", "a/b", "", "\0", "x" * 5000):
         cache[key] = b"code"
@@ -434,7 +434,7 @@ def test_keys_never_become_paths(folder):
     assert all(len(path.name) == 64 for path in entries(folder))
 
 
-def test_the_default_folder_is_in_the_users_cache(monkeypatch, tmp_path):
+def test_default_folder_is_in_the_user_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     FileStreamProgramCache()["a"] = b"x"
     assert len(list(pathlib.Path(tmp_path, "cucore", "programs").iterdir())) == 1
@@ -452,7 +452,7 @@ def _hammer(folder, seed):
     return True
 
 
-def test_processes_and_threads_share_it(folder):
+def test_processes_and_threads_share_a_cache_folder(folder):
     FileStreamProgramCache(folder)
     context = multiprocessing.get_context("spawn")
     with (
@@ -465,7 +465,7 @@ def test_processes_and_threads_share_it(folder):
     assert not [path for path in entries(folder) if path.name.startswith(".new")]
 
 
-def test_folders_that_are_missing_are_made_for_the_owner_alone(tmp_path):
+def test_missing_folders_are_created_private_to_the_owner(tmp_path):
     before = os.umask(0)
     try:
         FileStreamProgramCache(tmp_path / "a" / "b" / "c")
@@ -475,7 +475,7 @@ def test_folders_that_are_missing_are_made_for_the_owner_alone(tmp_path):
         assert stat.S_IMODE((tmp_path / level).stat().st_mode) == 0o700, level
 
 
-def test_an_entry_that_is_there_is_not_written_again(folder):
+def test_unchanged_entry_is_not_rewritten(folder):
     cache = FileStreamProgramCache(folder)
     cache["a"] = b"code"
     before = entries(folder)[0].stat().st_ino
@@ -486,7 +486,7 @@ def test_an_entry_that_is_there_is_not_written_again(folder):
 
 
 def spoiled(folder, how):
-    """A cache that cannot be written any more."""
+    """A cache that is no longer writable."""
     cache = FileStreamProgramCache(folder)
     if how == "the folder has vanished":
         folder.rmdir()
@@ -508,28 +508,28 @@ def program():
 
 
 @pytest.mark.parametrize("how", ["the folder has vanished", "the entry is a folder"])
-def test_a_cache_that_cannot_be_written_is_a_warning(folder, how):
+def test_unwritable_cache_warns(folder, how):
     cache = spoiled(folder, how)
     with pytest.warns(RuntimeWarning, match="could not be written to"):
         code = program().compile("ptx", cache=cache)
     assert b"spoiled" in code.code
 
 
-def test_writing_to_a_folder_that_has_vanished_is_an_os_error(folder):
+def test_write_to_a_removed_folder_raises(folder):
     cache = spoiled(folder, "the folder has vanished")
     with pytest.raises(FileNotFoundError):
         cache["a"] = b"code"
     assert cache.get("a") is None
 
 
-def test_an_entry_that_is_a_pipe_is_a_miss(folder):
+def test_pipe_as_cache_entry_is_a_miss(folder):
     cache = spoiled(folder, "the entry is a pipe")
     assert b"spoiled" in program().compile("ptx", cache=cache).code
     assert b"spoiled" in program().compile("ptx", cache=cache).code and len(cache) == 1
 
 
 class FullDisk(ProgramCacheResource):
-    """A cache of the user's on a disk that is full, or broken."""
+    """A user-defined cache that fails as on a full disk."""
 
     def __init__(self, error, reads):
         self._error, self._reads = error, reads
@@ -553,12 +553,12 @@ class FullDisk(ProgramCacheResource):
 
 
 @pytest.mark.parametrize("reads", [True, False])
-def test_a_full_disk_is_a_warning(reads):
+def test_full_disk_warns(reads):
     with pytest.warns(RuntimeWarning, match="No space left"):
         code = program().compile("ptx", cache=FullDisk(OSError(28, "No space left on device"), reads))
     assert b"spoiled" in code.code
 
 
-def test_a_mistake_in_a_cache_of_the_users_is_raised():
+def test_exception_of_a_user_defined_cache_is_raised():
     with pytest.raises(LookupError, match="mine"):
         program().compile("ptx", cache=FullDisk(LookupError("mine"), True))

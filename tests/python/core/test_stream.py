@@ -8,7 +8,7 @@ import pytest
 from cuda.core import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream, StreamOptions
 
 
-def test_options_as_class_dict_or_nothing(device):
+def test_stream_options_accept_a_class_a_dict_or_none(device):
     assert device.create_stream().is_nonblocking
     assert not device.create_stream(options=StreamOptions(nonblocking=False)).is_nonblocking
     assert not device.create_stream(options={"nonblocking": False}).is_nonblocking
@@ -18,7 +18,7 @@ def test_options_as_class_dict_or_nothing(device):
         device.create_stream(options=3)
 
 
-def test_priorities_out_of_range_are_refused(device):
+def test_priority_out_of_range_raises(device):
     assert device.create_stream(options=StreamOptions(priority=0)).priority == 0
     with pytest.raises(ValueError, match="out of range"):
         device.create_stream(options=StreamOptions(priority=1000))
@@ -30,7 +30,7 @@ def test_default_streams_have_their_handles():
     assert LEGACY_DEFAULT_STREAM.__cuda_stream__() == (0, 1)
 
 
-def test_foreign_streams_are_used_and_kept(device, stream):
+def test_foreign_stream_is_used_and_kept_alive(device, stream):
     class Foreign:
         def __cuda_stream__(self):
             return (0, int(stream.handle))
@@ -50,7 +50,7 @@ def test_foreign_streams_are_used_and_kept(device, stream):
     again.sync()
 
 
-def test_wrong_protocol_versions_and_objects_are_refused(device):
+def test_wrong_stream_protocol_raises(device):
     class Newer:
         def __cuda_stream__(self):
             return (1, 0)
@@ -63,7 +63,7 @@ def test_wrong_protocol_versions_and_objects_are_refused(device):
         device.allocate(16, stream=object())
 
 
-def test_wait_takes_events_and_streams(device, stream):
+def test_wait_accepts_events_and_streams(device, stream):
     other = device.create_stream()
     stream.wait(other)
     stream.wait(other.record())
@@ -72,7 +72,7 @@ def test_wait_takes_events_and_streams(device, stream):
     stream.sync()
 
 
-def test_a_closed_stream_says_so(device):
+def test_closed_stream_raises(device):
     stream = device.create_stream()
     stream.close()
     stream.close()
@@ -82,7 +82,7 @@ def test_a_closed_stream_says_so(device):
             call()
 
 
-def test_the_constructor_makes_a_stream_and_with_closes_it(device):
+def test_with_statement_closes_a_constructed_stream(device):
     with Stream() as stream:
         assert stream.is_nonblocking and stream.device == device
     assert stream.is_closed
@@ -104,6 +104,6 @@ def test_streams_can_be_awaited(device, stream):
     buffer.close()
 
 
-def test_context_and_device_of_a_stream(device, stream):
+def test_stream_returns_its_context_and_device(device, stream):
     assert stream.device is device
     assert stream.context == device.context

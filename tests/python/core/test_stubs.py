@@ -1,4 +1,4 @@
-"""The type stubs of cuda.core say what runs: mypy.stubtest compares every name, and signatures are compared here."""
+"""The type stubs of cuda.core match the runtime: mypy.stubtest compares names, these tests compare signatures."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ pytest.importorskip("mypy")
 PACKAGE = Path(cuda.core.__file__).resolve().parent
 INSTALLED = PACKAGE.parents[1]
 
-# What stubtest takes for differences because classes and functions of C++ are not made of Python's own types.
+# Differences that stubtest reports because C++ classes and functions do not use Python's types.
 OF_NANOBIND = re.compile(
-    r"metaclass differs$"  # nanobind's classes have a metaclass of their own
-    r"|is a disjoint base at runtime"  # and lay out their objects themselves
-    r"|is not a function$|stub is a (static|class)method but runtime is not$"  # so do its functions, static ones too
-    r"|__init__ is inconsistent, stub does not have \*args"  # object.__init__, where there is nothing to construct
+    r"metaclass differs$"  # nanobind classes have their own metaclass
+    r"|is a disjoint base at runtime"  # and their own object layout
+    r"|is not a function$|stub is a (static|class)method but runtime is not$"  # as do its functions, including static ones
+    r"|__init__ is inconsistent, stub does not have \*args"  # object.__init__ of classes without a constructor
 )
-# Differences on purpose, each with its reason.
+# Intended differences with their reasons.
 KNOWN = {
     "cuda.core.typing.ProcessStateType": "a Literal of four strings; checkers see a union of four literals",
     "cuda.core._dataclass.dataclass_transform": "stands in for the one of typing_extensions, which is not imported",
@@ -37,7 +37,7 @@ KNOWN = {
 
 def environment() -> dict[str, str]:
     found = dict(os.environ)
-    if str(INSTALLED) not in site.getsitepackages():  # mypy looks there itself, and refuses to be told
+    if str(INSTALLED) not in site.getsitepackages():  # mypy searches it by itself and rejects it in MYPYPATH
         found["MYPYPATH"] = str(INSTALLED)
     return found
 
@@ -53,12 +53,12 @@ def run(folder: Path, options: str, *command: str) -> str:
     return done.stdout
 
 
-def test_the_package_passes_mypy_strict(tmp_path: Path) -> None:
+def test_package_passes_mypy_strict(tmp_path: Path) -> None:
     said = run(tmp_path, "strict = True\n", "mypy", "-p", "cuda.core", "--cache-dir", str(tmp_path))
     assert said.startswith("Success"), said
 
 
-def test_the_stubs_say_what_runs(tmp_path: Path) -> None:
+def test_stubs_match_the_runtime_names(tmp_path: Path) -> None:
     lines = run(tmp_path, "", "mypy.stubtest", "cuda.core", "--concise").splitlines()
     assert len(lines) > 50, "stubtest did not look at the C++ half"
     left = [line for line in lines if line and not OF_NANOBIND.search(line)]
@@ -76,7 +76,7 @@ def stubbed(function: ast.FunctionDef) -> list[str]:
 
 
 def actual(function: Any) -> list[str] | None:
-    """The names of a function's parameters; None where they have none, or it does not tell."""
+    """The names of a function's parameters, or None if they are unknown."""
     known = getattr(function, "__nb_signature__", None)
     text = known[0][0] if known else f"def f{getattr(function, '__text_signature__', None) or ''}"
     if "(" not in text:
@@ -92,7 +92,7 @@ CLASSES = [name for name in dir(_core) if isinstance(getattr(_core, name), type)
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_methods_take_the_arguments_that_their_stubs_name(name: str) -> None:
+def test_methods_have_the_parameters_of_their_stubs(name: str) -> None:
     for function in stub_of(name).body:
         if not isinstance(function, ast.FunctionDef) or function.name in ("__init__", "__new__"):
             continue
@@ -101,11 +101,11 @@ def test_methods_take_the_arguments_that_their_stubs_name(name: str) -> None:
             assert stubbed(function) == names, f"{name}.{function.name}"
 
 
-def test_functions_take_the_arguments_that_their_stubs_name() -> None:
+def test_functions_have_the_parameters_of_their_stubs() -> None:
     tree = ast.parse((PACKAGE / "_core.pyi").read_text())
     functions = [item for item in tree.body if isinstance(item, ast.FunctionDef)]
     for function in functions:
         names = actual(getattr(_core, function.name))
-        if names is not None and function.name != "launch":  # which takes any number
+        if names is not None and function.name != "launch":  # variadic
             assert stubbed(function) == names, function.name
     assert len(functions) > 50

@@ -5,13 +5,13 @@ from cuda.core import Device, system
 from cuda.core.system.typing import ClocksEventReasons, ClockType, GpuP2PCapsIndex, member_of, members_of, number_of
 
 
-def test_versions_and_counts():
+def test_versions_and_device_counts_are_consistent():
     major, minor = system.get_user_mode_driver_version()
     assert major >= 12 and minor >= 0 and system.driver_version == (major, minor)
     assert system.get_num_devices() >= len(Device.get_all_devices()) > 0
 
 
-def test_a_device_goes_there_and_back(device):
+def test_device_converts_to_system_device_and_back(device):
     other = device.to_system_device()
     assert isinstance(other, system.Device)
     assert other.name and other.uuid_without_prefix.lower() == device.uuid
@@ -23,7 +23,7 @@ def test_a_device_goes_there_and_back(device):
         system.Device()
 
 
-def test_names_and_numbers_of_enums():
+def test_enum_names_convert_to_numbers_and_back():
     assert number_of(ClockType, "sm") == 1 and number_of(ClockType, ClockType.MEMORY) == 2
     assert member_of(ClockType, 3) is ClockType.VIDEO
     assert members_of(ClocksEventReasons, 5) == [ClocksEventReasons.GPU_IDLE, ClocksEventReasons.SW_POWER_CAP]
@@ -33,7 +33,7 @@ def test_names_and_numbers_of_enums():
 
 
 @pytest.mark.gpu_only
-def test_nvml_answers():
+def test_nvml_queries_return_values():
     device = next(iter(system.Device.get_all_devices()))
     assert system.get_nvml_version() and system.get_kernel_mode_driver_version()
     assert device.utilization.gpu <= 100 and device.memory_info.used <= device.memory_info.total

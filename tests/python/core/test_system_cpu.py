@@ -1,4 +1,4 @@
-"""cuda.core.system and cuda.bindings.nvml on the CPU device: its own NVML, which says what its driver says."""
+"""cuda.core.system and cuda.bindings.nvml with the NVML of the CPU device, which is consistent with its driver."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ def other() -> system.Device:
     return system.Device(0)
 
 
-def test_versions():
+def test_nvml_versions_of_the_cpu_device():
     assert system.get_nvml_version()[0] == 13
     assert system.get_kernel_mode_driver_version()
     assert system.get_driver_branch() == "cucore"
     assert nvml.system_get_cuda_driver_version_v2() == 13040
 
 
-def test_a_device_is_the_drivers(other, device):
+def test_nvml_device_equals_the_drivers(other, device):
     cuda = other.to_cuda_device()
     assert (other.index, other.name) == (0, cuda.name)
     assert other.pci_bus_id.upper().endswith(cuda.pci_bus_id.upper())
@@ -37,7 +37,7 @@ def test_a_device_is_the_drivers(other, device):
 
 
 def test_memory_and_processes_are_counted(other, device):
-    def mine():  # other processes come and go meanwhile
+    def mine():  # other processes start and end during the test
         return [p.used_gpu_memory for p in other.compute_running_processes if p.pid == os.getpid()]
 
     device.set_current()
@@ -53,7 +53,7 @@ def test_memory_and_processes_are_counted(other, device):
     buffer.close()
 
 
-def test_another_process_is_seen(other):
+def test_other_process_is_listed_until_it_exits(other):
     program = """
 import sys
 from cuda.core import Device
@@ -72,10 +72,10 @@ sys.stdin.readline()
         child.stdin.write("\n")
         child.stdin.flush()
         child.wait()
-    assert child.pid not in {p.pid for p in other.compute_running_processes}  # a dead process leaves nothing
+    assert child.pid not in {p.pid for p in other.compute_running_processes}  # an ended process is not listed
 
 
-def test_what_a_cpu_has_not_is_not_supported(other):
+def test_unsupported_query_raises_not_supported(other):
     with pytest.raises(nvml.NotSupportedError):
         _ = other.serial
     with pytest.raises(nvml.NotSupportedError):
@@ -93,7 +93,7 @@ def test_devices_are_counted_before_cuda_visible_devices():
     assert done.stdout == "4 1\n", done.stderr
 
 
-def test_programs_that_load_nvml_by_name_find_it():
+def test_nvml_of_the_cpu_device_is_found_by_soname():
     program = (
         "import ctypes; n = ctypes.CDLL('libnvidia-ml.so.1'); c = ctypes.c_uint();"
         "assert n.nvmlDeviceGetCount_v2(ctypes.byref(c)) == 1; n.nvmlInit_v2();"
@@ -104,5 +104,5 @@ def test_programs_that_load_nvml_by_name_find_it():
     assert done.stdout == "3\n", done.stderr
 
 
-def test_the_device_itself_is_the_same(device):
+def test_system_device_converts_back_to_the_same_device(device):
     assert device.to_system_device().to_cuda_device() == device == Device(0)

@@ -53,14 +53,14 @@ def read(buffer: Any, stream: Any) -> bytes:
 
 
 def blocked(stream: Any) -> Callable[[], None]:
-    """Stops the work queued on the stream from now on until the answer is called."""
+    """Blocks the stream until the returned function is called."""
     gate = threading.Event()
     assert driver.cuLaunchHostFunc(stream.handle, lambda _: gate.wait(), None)[0] == 0
     return gate.set
 
 
 def load(kernel: Any, stream: Any, *arguments: Any) -> None:
-    """Launches once: a GPU's driver loads code with the first launch, and waits for all streams to do so."""
+    """Launches once: a GPU's driver loads code with the first launch and waits for all streams."""
     launch(stream, ONE, kernel, *arguments)
     stream.sync()
 
@@ -73,12 +73,12 @@ def filled_array(device: Any, stream: Any, value: float, *, surface: bool = Fals
 
 
 def new_textures(device: Any, array: Any) -> list[Any]:
-    """Objects that may take the place of one that has gone."""
+    """New objects that may reuse the memory of a destroyed one."""
     resource = ResourceDescriptor.from_opaque_array(array)
     return [device.create_texture_object(resource=resource) for _ in range(16)]
 
 
-def test_a_texture_closed_while_queued_work_uses_it_is_read(device, stream, out):
+def test_texture_closed_while_queued_work_uses_it_is_still_read(device, stream, out):
     kernel = compiled().get_kernel("fetch")
     array, other = filled_array(device, stream, 3), filled_array(device, stream, 4)
     load(kernel, stream, new_textures(device, other)[0], out)
@@ -91,7 +91,7 @@ def test_a_texture_closed_while_queued_work_uses_it_is_read(device, stream, out)
     del kept
 
 
-def test_a_texture_of_a_mipmap_closed_while_queued_work_uses_it_is_read(device, stream, out):
+def test_mipmap_texture_closed_while_queued_work_uses_it_is_still_read(device, stream, out):
     kernel = compiled().get_kernel("fetch_level")
     mipmaps = device.create_mipmapped_array(MipmappedArrayOptions((4, 4), "float32", 1, 2))
     mipmaps.get_level(1).copy_from(floats(5, 5, 5, 5), stream=stream)
@@ -105,7 +105,7 @@ def test_a_texture_of_a_mipmap_closed_while_queued_work_uses_it_is_read(device, 
     assert read(out, stream) == floats(5)
 
 
-def test_a_surface_closed_while_queued_work_uses_it_is_written(device, stream):
+def test_surface_closed_while_queued_work_uses_it_is_still_written(device, stream):
     kernel = compiled().get_kernel("store")
     array = filled_array(device, stream, 0, surface=True)
     import numpy as np
@@ -125,7 +125,7 @@ def test_a_surface_closed_while_queued_work_uses_it_is_written(device, stream):
     assert bytes(back) == floats(0, 0, 0, 0, 0, 6, 0, 0)
 
 
-def test_objects_that_were_used_go_once_the_work_is_over(device, stream, out):
+def test_closed_objects_are_destroyed_after_the_queued_work(device, stream, out):
     kernel = compiled().get_kernel("fetch")
     array = filled_array(device, stream, 3)
     for _ in range(100):
@@ -137,7 +137,7 @@ def test_objects_that_were_used_go_once_the_work_is_over(device, stream, out):
     assert read(out, stream) == floats(3)
 
 
-def test_a_handle_that_was_destroyed_is_refused_at_once(device, stream):
+def test_destroyed_handle_returns_an_error_at_once(device, stream):
     array = filled_array(device, stream, 3)
     texture = device.create_texture_object(resource=ResourceDescriptor.from_opaque_array(array))
     handle = texture.handle
@@ -150,10 +150,10 @@ def test_a_handle_that_was_destroyed_is_refused_at_once(device, stream):
     assert answer == driver.CUresult.CUDA_ERROR_INVALID_VALUE
 
 
-# ---- objects that need each other
+# ---- objects that depend on each other
 
 
-def test_memory_of_a_closed_buffer_stays_for_its_texture(device, stream, out):
+def test_texture_keeps_the_memory_of_a_closed_buffer(device, stream, out):
     buffer = device.allocate(256, stream=stream)
     buffer.copy_from(floats(1, 2, 3, 4), stream=stream)
     address = buffer.handle
@@ -171,7 +171,7 @@ def test_memory_of_a_closed_buffer_stays_for_its_texture(device, stream, out):
         device.create_texture_object(resource=resource)
 
 
-def test_a_closed_array_stays_for_its_texture(device, stream, out):
+def test_texture_keeps_a_closed_array(device, stream, out):
     array = filled_array(device, stream, 3)
     texture = device.create_texture_object(resource=ResourceDescriptor.from_opaque_array(array))
     array.close()
@@ -183,7 +183,7 @@ def test_a_closed_array_stays_for_its_texture(device, stream, out):
     del kept
 
 
-def test_a_level_stays_when_its_mipmapped_array_is_closed(device, stream):
+def test_level_keeps_a_closed_mipmapped_array(device, stream):
     mipmaps = device.create_mipmapped_array(MipmappedArrayOptions((4, 4), "float32", 1, 2))
     level = mipmaps.get_level(1)
     mipmaps.close()
@@ -200,7 +200,7 @@ def test_a_level_stays_when_its_mipmapped_array_is_closed(device, stream):
 
 
 @pytest.mark.parametrize("way", ["definition", "capture", "executable"])
-def test_a_texture_that_is_closed_stays_in_the_graph(device, stream, out, way):
+def test_graph_keeps_a_closed_texture(device, stream, out, way):
     kernel = compiled().get_kernel("fetch")
     array, other = filled_array(device, stream, 3), filled_array(device, stream, 4)
     texture = device.create_texture_object(resource=ResourceDescriptor.from_opaque_array(array))
@@ -226,7 +226,7 @@ def test_a_texture_that_is_closed_stays_in_the_graph(device, stream, out, way):
     del kept
 
 
-def test_an_array_that_is_closed_stays_in_the_graph(device, stream):
+def test_graph_keeps_a_closed_array(device, stream):
     array = filled_array(device, stream, 3)
     target = device.allocate(32, stream=stream)
     definition = GraphDefinition()
@@ -243,7 +243,7 @@ def test_an_array_that_is_closed_stays_in_the_graph(device, stream):
     del kept
 
 
-def test_memory_that_a_tensor_map_named_stays_in_the_graph(device, stream):
+def test_graph_keeps_the_memory_of_a_tensor_map(device, stream):
     np = pytest.importorskip("numpy")
     from cuda.core.utils import StridedMemoryView
 
@@ -268,6 +268,6 @@ def test_memory_that_a_tensor_map_named_stays_in_the_graph(device, stream):
     del views
     first.close(stream)
     assert address not in [device.allocate(1024, stream=stream).handle for _ in range(4)]
-    node.update(config=ONE)  # with the arguments the node was made with
+    node.update(config=ONE)  # with the original arguments of the node
     definition.instantiate().launch(stream)
     assert read(out, stream) == before

@@ -1,4 +1,4 @@
-"""Many threads at once, on Python with and without a GIL: nothing is lost, nothing is made twice, nothing crashes."""
+"""Concurrent threads, on Python with and without a GIL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THREADS = 8
 
 
 def together(work: Callable[[int], Any]) -> list[Any]:
-    """Runs work(0), work(1), ... on as many threads, which start at the same moment; their answers in order."""
+    """Runs work(0), work(1), ... on separate threads that start together; returns their results in order."""
     answers: list[Any] = [None] * THREADS
     gate = threading.Barrier(THREADS)
 
@@ -40,11 +40,11 @@ def together(work: Callable[[int], Any]) -> list[Any]:
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL")
-def test_the_modules_leave_the_gil_off() -> None:
+def test_modules_do_not_enable_the_gil() -> None:
     assert not sys._is_gil_enabled()  # type: ignore[attr-defined]
 
 
-def test_a_class_touched_by_many_threads_is_made_once() -> None:
+def test_class_accessed_by_many_threads_is_created_once() -> None:
     names = ["CUDA_MEMCPY3D", "CUgraphNodeParams", "CUdevice_attribute", "CUstream", "CUtensorMap", "CUmemLocation"]
     found = together(lambda _: [(getattr(driver, name), runtime.cudaMemcpyKind) for name in names])
     assert all(row == found[0] for row in found)
@@ -52,7 +52,7 @@ def test_a_class_touched_by_many_threads_is_made_once() -> None:
     assert all(code is codes[0] for code in codes)
 
 
-def test_threads_launch_allocate_and_close_at_once(device: Device, kernel: Any) -> None:
+def test_threads_launch_allocate_and_close_concurrently(device: Device, kernel: Any) -> None:
     add_one = kernel("add_one")
 
     def work(number: int) -> int:
@@ -75,7 +75,7 @@ def test_threads_launch_allocate_and_close_at_once(device: Device, kernel: Any) 
     assert together(work) == [20 * (number + 1) for number in range(THREADS)]
 
 
-def test_threads_that_close_one_object_close_it_once(device: Device, stream: Any) -> None:
+def test_object_closed_by_many_threads_is_closed_once(device: Device, stream: Any) -> None:
     for _ in range(50):
         buffer, event, other = device.allocate(64, stream=stream), stream.record(), device.create_stream()
         graph = GraphDefinition().instantiate()
@@ -83,7 +83,7 @@ def test_threads_that_close_one_object_close_it_once(device: Device, stream: Any
         assert buffer.is_closed and event.is_closed and other.is_closed and graph.is_closed
 
 
-def test_threads_compile_and_find_the_same_kernel(device: Device) -> None:
+def test_threads_compile_and_get_the_same_kernel(device: Device) -> None:
     source = 'extern "C" __global__ void f(int* p) { *p = 1; }'
 
     def compiled(number: int) -> str:
@@ -96,7 +96,7 @@ def test_threads_compile_and_find_the_same_kernel(device: Device) -> None:
     assert all(kernel == kernels[0] for kernel in kernels)
 
 
-def test_threads_build_graphs_with_callbacks_that_run_while_others_wait(device: Device) -> None:
+def test_threads_build_graphs_whose_callbacks_run_while_others_wait(device: Device) -> None:
     def work(number: int) -> int:
         seen: list[int] = []
         Device(0).set_current()
@@ -114,7 +114,7 @@ def test_threads_build_graphs_with_callbacks_that_run_while_others_wait(device: 
     assert together(work) == [20] * THREADS
 
 
-def test_structs_and_handles_are_made_and_dropped_by_many_threads(device: Device) -> None:
+def test_structs_and_handles_are_created_and_freed_by_many_threads(device: Device) -> None:
     def work(number: int) -> bool:
         for _ in range(200):
             params = driver.CUgraphNodeParams()

@@ -1,16 +1,16 @@
-"""The code blocks of a page, and what the page says about running them.
+"""Reads the code blocks of a page and the comments that control how they run.
 
-A fenced block of `python`, `sh` or `cpp` runs, unless a comment right above it says otherwise:
+A fenced block of `python`, `sh` or `cpp` runs, unless a comment directly above it changes that:
 
-    <!-- not run: reason -->     never, for this reason
-    <!-- needs: torch -->        only where this module can be imported, and on a GPU
-    <!-- needs: the CPU device -->   not in a run on a GPU
-    <!-- file: name.py -->       written to the page's folder under this name, for the blocks that use it
+    <!-- not run: reason -->     never runs
+    <!-- needs: torch -->        runs only on a GPU and if the module can be imported
+    <!-- needs: the CPU device -->   does not run on a GPU
+    <!-- file: name.py -->       is written to the page's folder under this name, for other blocks
 
-Of a `yaml` block (a recipe for CI) the pytest commands run. Everything else that is shown is `text`: what a program prints, a diagram; or
-it is a file that another block uses.
+The pytest commands of a `yaml` block (a CI recipe) run. All other blocks are `text` (program output, diagrams) or files that
+another block uses.
 
-`<!-- cpu only -->` anywhere leaves the whole page out of a run on a GPU.
+`<!-- cpu only -->` anywhere excludes the page from a run on a GPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ("python", "sh", "cpp")
-# What a line of `text` must not start with: it would be a command that nobody runs.
+# A line of `text` must not start with these: it would be a command that is not tested.
 COMMAND = re.compile(
     r"^(\$ |[A-Z_]+=\S+ |(sudo|make|pip|python3?|pytest|cucore|cmake|ctest|git|apt-get|docker|\.venv/bin/\w+) )", re.M
 )
@@ -31,7 +31,7 @@ COMMAND = re.compile(
 class Block:
     language: str
     text: str
-    line: int  # of the first line of code, from 1
+    line: int  # line number of the first line of code, starting at 1
     note: str = ""  # "not run", "needs", "file"
     value: str = ""
 
@@ -47,12 +47,12 @@ class Page:
 
 
 def pages() -> list[Path]:
-    """Every page that is written by hand: the site, and those of the repository itself."""
+    """Every page that is not rendered: those of the site and of the repository."""
     return [*sorted(ROOT.glob("*.md")), ROOT / "codegen" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def complaint(block: Block) -> str:
-    """Why nobody would notice if the block were wrong; empty when somebody would."""
+    """The reason why the block is not tested, or "" if it is."""
     if block.language in RUN or block.language.startswith("{") or block.note in ("file", "not run"):
         return ""
     if block.language == "yaml":

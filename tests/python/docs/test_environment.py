@@ -1,11 +1,11 @@
-"""The page of environment variables names every variable the product reads, and no other."""
+"""The page of environment variables lists exactly the variables that the product reads."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 NAME = r"((?:CUCORE|CUDA|CONDA|VIRTUAL|LD|XDG)_[A-Z][A-Z0-9_]*|HOME)"
-# A name in quotes as an argument of whatever reads the environment: getenv("X"), flag("X", true), environ.get("X"), environ["X"].
+# A quoted name as an argument of a function that reads the environment: getenv("X"), flag("X", true), environ.get("X"), environ["X"].
 READS = re.compile(
     rf'(?:getenv|environment|variable|text|integer|flag|number|word|setting|envvar_bool|environ\.get|environ)\s*[(\[]\s*"{NAME}"'
 )
@@ -25,7 +25,7 @@ def named_on_the_page() -> list[str]:
     return re.findall(rf"^\| `{NAME}` \|", page, re.M)
 
 
-def test_the_scan_sees_every_way_of_reading() -> None:
+def test_scan_finds_every_form_of_reading_a_variable() -> None:
     found = read_by_the_source()
     assert {
         "CUCORE_DEVICE",
@@ -37,7 +37,7 @@ def test_the_scan_sees_every_way_of_reading() -> None:
     } <= found
 
 
-def test_no_quoted_name_of_ours_escapes_the_scan() -> None:
+def test_scan_finds_every_quoted_variable_name() -> None:
     quoted: set[str] = set()
     for folder in ("src", "cpu", "python"):
         for path in (ROOT / folder).rglob("*"):
@@ -46,18 +46,18 @@ def test_no_quoted_name_of_ours_escapes_the_scan() -> None:
     assert quoted <= read_by_the_source()
 
 
-def test_the_page_names_what_is_read_and_nothing_else() -> None:
+def test_page_lists_exactly_the_variables_that_are_read() -> None:
     page, source = set(named_on_the_page()), read_by_the_source()
     assert not source - page, f"docs/reference/environment.md does not name {source - page}"
     assert not page - source, f"docs/reference/environment.md names {page - source}, which nothing reads"
 
 
-def test_the_page_names_each_variable_once() -> None:
+def test_page_lists_each_variable_once() -> None:
     named = named_on_the_page()
     assert sorted(named) == sorted(set(named))
 
 
-def test_every_variable_that_a_page_speaks_of_is_one() -> None:
+def test_every_variable_in_the_docs_exists() -> None:
     known = set(named_on_the_page()) | set(re.findall(r"CUCORE_[A-Z0-9_]+", (ROOT / "CMakeLists.txt").read_text()))
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         spoken = set(re.findall(r"\b(CUCORE_[A-Z0-9_]+)\b", path.read_text()))

@@ -1,4 +1,4 @@
-"""Every code block of the documentation runs: Python, shell and C++, page by page, each page in processes of its own."""
+"""Every code block of the documentation runs (Python, shell, C++); each page in separate processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def with_blocks(language: str) -> list[str]:
 
 
 def prepared(page: Page, folder: Path) -> dict[str, str]:
-    """The page's folder with the files it speaks of, and an environment where `python`, `pytest` and `cucore` are ours."""
+    """A folder with the files of the page, and an environment with this interpreter's `python`, `pytest` and `cucore`."""
     if page.cpu_only and os.environ.get("CUCORE_DEVICE") == "gpu":
         pytest.skip("the page is about the CPU device; this run is on a GPU")
     for block in page.blocks:
@@ -57,12 +57,12 @@ def finish(command: list[str], folder: Path, environment: dict[str, str]) -> str
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_block_runs_or_says_why_not(name: str) -> None:
+def test_every_block_runs_or_has_a_reason(name: str) -> None:
     for block in PAGES[name].blocks:
         assert not complaint(block), f"{name}:{block.line}: {complaint(block)}"
 
 
-# Files that a page shows and no block of the page names: cmake reads one by itself; numba's is run by tests/python/others.
+# Files that no block of their page names: cmake reads one implicitly; tests/python/third_party runs numba's.
 USED_ELSEWHERE = {"CMakeLists.txt", "first_kernel.py"}
 
 
@@ -86,12 +86,12 @@ def test_every_file_is_used_by_a_block_that_runs(name: str) -> None:
         ("rust", "fn main() {}"),
     ],
 )
-def test_a_block_that_would_not_run_is_refused(language: str, text: str) -> None:
+def test_block_that_would_not_run_is_reported(language: str, text: str) -> None:
     assert complaint(Block(language, text, 1))
     assert not complaint(Block(language, text, 1, "not run", "a reason"))
 
 
-def test_output_is_text() -> None:
+def test_program_output_is_a_text_block() -> None:
     assert not complaint(Block("text", "ImportError: make a choice\n  python -> core", 1))
 
 
@@ -99,7 +99,7 @@ def test_output_is_text() -> None:
 def test_python_blocks_run(name: str, tmp_path: Path) -> None:
     page = PAGES[name]
     environment = prepared(page, tmp_path)
-    # One program: the blocks on the lines they have on the page, so that a traceback names the place.
+    # One program with the blocks on their lines of the page, so that a traceback shows the position in the page.
     lines: list[str] = []
     for block in page.of("python"):
         if can_run(block):
@@ -127,7 +127,7 @@ def test_cpp_blocks_compile_and_run(name: str, tmp_path: Path) -> None:
     page = PAGES[name]
     environment = prepared(page, tmp_path)
     sites = [entry for entry in sys.path if entry.endswith("-packages")]
-    environment["CUCORE_SITE_PACKAGES"] = os.pathsep.join(sites)  # where NVRTC is
+    environment["CUCORE_SITE_PACKAGES"] = os.pathsep.join(sites)  # the folder of NVRTC
     for block in page.of("cpp"):
         source = tmp_path / f"line_{block.line}.cpp"
         source.write_text(f'#line {block.line} "{page.path}"\n{block.text}')
@@ -140,7 +140,7 @@ def test_cpp_blocks_compile_and_run(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", with_blocks("yaml"))
-def test_the_pytest_commands_of_recipes_run(name: str, tmp_path: Path) -> None:
+def test_pytest_commands_of_ci_recipes_run(name: str, tmp_path: Path) -> None:
     page = PAGES[name]
     environment = prepared(page, tmp_path)
     for block in page.of("yaml"):

@@ -1,4 +1,4 @@
-"""The pages that are rendered from facts hold all of them."""
+"""The rendered pages contain all facts."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "module", ["cuda.core", "cuda.core.graph", "cuda.core.texture", "cuda.core.utils", "cuda.pathfinder"]
 )
-def test_every_public_name_has_an_entry_with_a_text(pages: Path, module: str) -> None:
+def test_every_public_name_has_an_entry_with_a_description(pages: Path, module: str) -> None:
     page = (pages / (module.replace(".", "_") + ".rst")).read_text()
     for name in importlib.import_module(module).__all__:
         if not name.startswith("__"):
             assert re.search(rf"^\.\. py:(class|function|data):: {name}\b", page, re.M), name
 
 
-def test_methods_of_extension_types_have_signatures_and_texts(pages: Path) -> None:
+def test_methods_of_extension_types_have_signatures_and_descriptions(pages: Path) -> None:
     page = (pages / "cuda_core.rst").read_text()
     assert re.search(r"py:method:: create_stream\(obj: .*options: .*\) -> Stream\n.*\n\n +Make a stream", page)
 
 
-def test_the_bindings_list_every_driver_function(pages: Path) -> None:
+def test_bindings_page_lists_every_driver_function(pages: Path) -> None:
     page = (pages / "cuda_bindings.rst").read_text()
     assert "cuLaunchKernel(" in page and "cudaMalloc(" in page and "nvrtcCompileProgram(" in page
 
@@ -54,7 +54,7 @@ def test_every_class_of_the_headers_is_on_a_page(pages: Path) -> None:
             assert f"\n{name}\n" in page, name
 
 
-def test_comments_go_with_their_declarations() -> None:
+def test_comments_are_attached_to_their_declarations() -> None:
     text = """// cucore/thing.hpp: a thing.
 namespace cucore {
 namespace detail { struct Hidden { int x; }; }
@@ -90,7 +90,7 @@ def test_every_deviation_is_on_the_page(pages: Path) -> None:
 
 
 @pytest.mark.cpu_only
-def test_the_coverage_page_counts_what_the_command_counts(pages: Path) -> None:
+def test_coverage_page_equals_the_coverage_command(pages: Path) -> None:
     from cucore.coverage import facts
 
     page = (pages / "coverage.rst").read_text()

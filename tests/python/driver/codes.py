@@ -1,13 +1,13 @@
-"""What driver functions answer to bad arguments: null pointers and handles, enumerators that are none, devices that are not there,
+"""Records the error codes of driver functions for bad arguments: null pointers and handles, invalid enumerators, invalid devices,
 sizes of zero, no current context, no cuInit.
 
     python codes.py LIBRARY OUTPUT [--stale] [--filled] [--seconds N]
 
---stale adds destroyed handles, which NVIDIA's driver follows into memory that is no longer there. --filled walks the calls of filled.py
-instead: their structs and arrays are good, save for one field.
+--stale adds destroyed handles, which NVIDIA's driver dereferences after free. --filled runs the calls of filled.py instead, whose
+structs and arrays are valid except for one field.
 
-Each call has one bad argument; the others are good where the type and name of the parameter tell how. The walk is a process of its own;
-where it ends in a crash or hangs, that is the answer, and another process goes on behind it.
+Each call has one bad argument; the others are valid if the type and name of the parameter determine a value. The calls run in a
+separate process. A crash or a hang is recorded as the result, and a new process continues after it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import filled
 ROOT = Path(__file__).resolve().parents[3]
 FACTS = json.loads((ROOT / "api/driver.json").read_text())
 GRAPHICS = ("cuGL", "cuEGL", "cuVDPAU", "cuGraphics", "cuEventCreateFromEGL", "cuWGL")
-# Stop or change the whole process, or wait for what never comes.
+# Functions that end or change the process, or wait forever.
 LEFT_OUT = ("cuCheckpoint", "cuCoredump", "cuProfilerInitialize", "cuLogs", "cuInit", "cuStreamBeginCaptureToCig", "cuStreamEndCaptureToCig",
             "cuDevicePrimaryCtxReset", "cuLogicalEndpoint")  # fmt: skip
 SPOILT = 3
@@ -63,7 +63,7 @@ def functions() -> list[str]:
 
 
 class World:
-    """Good objects for every kind of handle."""
+    """Valid objects for every kind of handle."""
 
     def __init__(self, library: str) -> None:
         self.cuda = ctypes.CDLL(library)
@@ -100,7 +100,7 @@ class World:
         self.memory = self.new("cuMemAlloc", ctypes.c_size_t(1 << 20))
 
     def fresh(self) -> None:
-        """What a call may spoil is made anew before the next function."""
+        """Recreates the objects that a call may have changed."""
         self.ok("cuCtxSetCurrent", self.context)
         self.ok("cuCtxSynchronize")
         self.stream = self.new("cuStreamCreate", 1)
@@ -132,7 +132,7 @@ class World:
         self.stale: dict[str, ctypes.c_void_p] = {}
 
     def fresh_or_leave(self, spoilt: bool = False) -> None:
-        """Where the last call left a context that cannot go on, another process can."""
+        """True if the last call left an unusable context, so that a new process must continue."""
         try:
             self.fresh()
             if spoilt:
@@ -224,7 +224,7 @@ class World:
 
 
 def enum_of(kind: str) -> str:
-    """The enumeration a type names; empty for others."""
+    """The enumeration of a type; empty for other types."""
     return next((name for name in (kind, f"{kind}_enum") if name in FACTS["enums"]), "")
 
 
@@ -236,11 +236,11 @@ def numbers(enum: str) -> list[int]:
 
 
 def cases(function: str) -> Iterator[tuple[str, int, Any]]:
-    """Name of the case, which argument is bad (-1: none), and with what."""
+    """Name of the case, index of the bad argument (-1: none), and its value."""
     for at, parameter in enumerate(FACTS["functions"][function]["params"]):
         name, kind, role = (*parameter, "")[:3]
         if role == "callback" and function in ("cuLaunchHostFunc", "cuStreamAddCallback"):
-            continue  # drivers call it
+            continue  # a driver calls it
         if kind.endswith("*") or role == "callback":
             if role not in ("user_data", "kernel_params"):
                 yield f"{name} is null", at, None
@@ -265,7 +265,7 @@ def cases(function: str) -> Iterator[tuple[str, int, Any]]:
 
 
 def walk(library: str, state: str, behind: str, stale: bool) -> None:
-    """Prints a line before and after every call; `behind` is the last case that was begun before."""
+    """Prints a line before and after every call; `behind` is the last case that a previous process started."""
     world = World(library)
     if state == "not initialized":
         for function in filter(world.has, functions()):
@@ -299,7 +299,7 @@ def walk(library: str, state: str, behind: str, stale: bool) -> None:
             arguments = [value if i == at else world.good(function, p) for i, p in enumerate(parameters)]
             if at == -2:
                 world.ok("cuCtxSetCurrent", None)
-            Path("noop").unlink(missing_ok=True)  # what an earlier call wrote is not what this one reads
+            Path("noop").unlink(missing_ok=True)  # a call must not read results of earlier calls
             print(json.dumps(["begin", key]), flush=True)
             code = world.call(function, arguments)
             print(json.dumps(["end", key, code]), flush=True)
@@ -324,7 +324,7 @@ STALE = ("CUstream", "CUevent", "CUgraph", "CUgraphNode", "CUgraphExec", "CUarra
 
 
 def lines_of(process: subprocess.Popen[bytes], patience: float) -> Iterator[str]:
-    """Standard output line by line; ends the process when it says nothing for so many seconds."""
+    """Standard output line by line; kills the process if it prints nothing for the given number of seconds."""
     assert process.stdout is not None
     while select.select([process.stdout], [], [], patience)[0]:
         line = process.stdout.readline()
@@ -340,7 +340,7 @@ WALKS = ("not initialized", "ready")
 def collect(
     library: str, stale: bool, seconds: float = float("inf"), patience: float = 10, walks: tuple[str, ...] = WALKS
 ) -> dict[str, int | str]:
-    """The answers of all cases, by name; those reached in so many seconds."""
+    """The results of all cases that run within the given number of seconds, by name."""
     end = time.monotonic() + seconds
     answers: dict[str, int | str] = {}
     for state in walks:
@@ -355,7 +355,7 @@ def collect(
                 process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
                 for line in lines_of(process, patience):
                     if not line.startswith('["'):
-                        continue  # the driver's own
+                        continue  # defined by the driver
                     what, begun, *rest = json.loads(line)
                     running = begun if what == "begin" else ""
                     if what == "end":

@@ -1,4 +1,4 @@
-"""A current context, a stream and a checker for tests that speak to the driver through cuda.bindings; a GPU's or the CPU device's."""
+"""Fixtures: a current context, a stream and a result checker for tests of the driver through cuda.bindings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def checked(result: tuple[Any, ...]) -> Any:
-    """The values of a result tuple; an error fails the test."""
+    """Returns the values of a result tuple; an error code fails the test."""
     code, *values = result
     assert code == 0, f"{code!r}"
     if not values:

@@ -1,7 +1,7 @@
-"""Calls in which all is good, structs and arrays too, and the same calls with one thing in them that is not; codes.py walks them.
+"""Calls with valid structs and arrays, and the same calls with one invalid field; codes.py runs them.
 
-A row of CALLS gives the arguments that the types alone do not tell, by the names of the parameters. Numbers in a struct's fields that the row
-names are then spoilt one by one: enumerators that are none, sizes of zero, null handles and pointers, unknown flags, devices that are not there.
+A row of CALLS contains the arguments that types do not determine, by parameter name. The fields that the row names are then made invalid
+one by one: invalid enumerators, sizes of zero, null handles and pointers, unknown flags, invalid devices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ZEROED = ("size", "width", "height", "depth", "byte", "pitch", "count", "num", "
 
 
 class Record:
-    """A struct of the driver's with some of its fields set; `fields` is by dotted name, an index for what is an array."""
+    """A driver struct with some fields set; `fields` maps dotted names (with an index for arrays) to values."""
 
     def __init__(self, facts: Any, kind: str, fields: dict[str, int]) -> None:
         self.facts, self.kind, self.fields = facts, kind, fields
@@ -65,7 +65,7 @@ class Record:
         self.bytes[at : at + width] = (value % (1 << (8 * width))).to_bytes(width, "little")
 
     def spoilt(self) -> Iterator[tuple[str, Record]]:
-        """What is wrong, and the struct that has it."""
+        """The name of the error, and the struct that has it."""
         for name, good in self.fields.items():
             kind, last = self.places[name][1], name.split(".")[-1].lower()
             if self.is_enum(kind):
@@ -86,7 +86,7 @@ KEPT: list[Any] = []  # registered host memory
 
 
 class Nothing:
-    """In the place of codes.World where only the names of fields matter: makes nothing."""
+    """Replaces codes.World if only the names of fields are needed: creates no objects."""
 
     ptx, callback = b"", 1
 
@@ -101,7 +101,7 @@ class Nothing:
 
 
 class Good:
-    """Objects and structs that the calls need, beyond those of codes.World."""
+    """Further objects and structs for the calls, in addition to those of codes.World."""
 
     def __init__(self, world: Any, facts: Any) -> None:
         self.world, self.facts = world, facts
@@ -192,7 +192,7 @@ class Good:
         return self.new_last("cuLinkCreate", 0, None, None)
 
     def new_last(self, name: str, *arguments: Any) -> int:
-        """For functions whose result is their last parameter."""
+        """For functions that return their result through the last parameter."""
         out = ctypes.c_void_p()
         self.world.ok(name, *arguments, ctypes.byref(out))
         return out.value or 0
@@ -373,7 +373,7 @@ def handed_over(value: Any) -> Any:
 def calls(
     world: Any, facts: Any, cases: Callable[[str], Iterator[tuple[str, int, Any]]]
 ) -> Iterator[tuple[str, Callable[[], list[Any]]]]:
-    """Names of the cases, and what makes a case's arguments (after world.fresh())."""
+    """Case name -> function that creates its arguments (after world.fresh())."""
     for function, row in CALLS.items():
         parameters = facts["functions"][function]["params"]
 

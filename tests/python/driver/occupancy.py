@@ -1,4 +1,4 @@
-"""What the driver's occupancy functions answer for kernels that shared memory and threads limit, for comparison with a GPU.
+"""Records the results of the driver's occupancy functions for kernels limited by shared memory and threads.
 
 python occupancy.py LIBRARY OUTPUT [--clusters]
 """
@@ -47,7 +47,7 @@ def start(library: str, text: bytes) -> tuple[ctypes.CDLL, ctypes.c_void_p]:
 
 
 def collect_clusters(library: str) -> dict[str, list[int]]:
-    """Clusters of every size and several shapes, with and without leave for more than eight blocks."""
+    """Clusters of every size and several shapes, with and without non-portable sizes."""
     cuda, module = start(library, ptx())
     answers: dict[str, list[int]] = {}
     for name in ("k0", "bounded"):
@@ -84,13 +84,16 @@ def collect_clusters(library: str) -> dict[str, list[int]]:
                 value = ctypes.c_int(-7)
                 code = cuda.cuOccupancyMaxActiveClusters(ctypes.byref(value), function, ctypes.byref(config))
                 answers[f"{case} clusters {' '.join(map(str, shape))}"] = [code, value.value]
-            for grid in ((7, 1, 1), (8, 3, 1)):  # not whole clusters; fewer blocks than a cluster's
+            for grid in (
+                (7, 1, 1),
+                (8, 3, 1),
+            ):  # a grid that is not a multiple of the cluster; a grid smaller than the cluster
                 attribute = Attribute(4, b"", (ctypes.c_uint * 16)(4, 1, 1))
                 config = Config(grid, (block, 1, 1), dynamic, None, ctypes.pointer(attribute), 1)
                 value = ctypes.c_int(-7)
                 code = cuda.cuOccupancyMaxActiveClusters(ctypes.byref(value), function, ctypes.byref(config))
                 answers[f"{case} grid {' '.join(map(str, grid))}"] = [code, value.value]
-            config = Config((64, 1, 1), (block, 1, 1), dynamic)  # no cluster at all
+            config = Config((64, 1, 1), (block, 1, 1), dynamic)  # no cluster
             value = ctypes.c_int(-7)
             code = cuda.cuOccupancyMaxActiveClusters(ctypes.byref(value), function, ctypes.byref(config))
             answers[f"{case} no cluster"] = [code, value.value]
@@ -98,7 +101,7 @@ def collect_clusters(library: str) -> dict[str, list[int]]:
 
 
 def collect(library: str) -> dict[str, list[int]]:
-    """Code and answer of every query, by name."""
+    """Error code and result of every query, by name."""
     cuda, module = start(library, ptx())
     answers: dict[str, list[int]] = {}
     for name in [f"k{bytes_}" for bytes_ in STATIC] + ["bounded"]:
@@ -110,7 +113,7 @@ def collect(library: str) -> dict[str, list[int]]:
             answers[f"{name} attribute {attribute}"] = [code, value.value]
         cuda.cuFuncSetAttribute(
             function, 8, 227 * 1024 - int(name[1:]) if name[1:].isdigit() else 227 * 1024
-        )  # opt in to dynamic memory
+        )  # opt-in dynamic shared memory
         cuda.cuFuncSetAttribute(function, 14, 1)  # non-portable cluster sizes
         for block in BLOCKS:
             for dynamic in DYNAMIC:

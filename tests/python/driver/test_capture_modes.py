@@ -1,4 +1,4 @@
-"""Stream capture in its three modes: which calls it forbids to whom, and the errors of captures that end badly."""
+"""Stream capture modes: the calls that each mode rejects, and the errors of invalidated captures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNSUPPORTED, INVALIDATED, UNMATCHED, UNJOINED, ISOLATION, IMPLICIT, WRONG_THREAD
 
 
 def elsewhere(context: Any, f: Callable[[], int]) -> int:
-    """What a call answers in another thread."""
+    """The result of a call in another thread."""
     answers: list[int] = []
 
     def run() -> None:
@@ -30,7 +30,7 @@ def elsewhere(context: Any, f: Callable[[], int]) -> int:
 
 
 def allocate() -> int:
-    """An allocation: potentially unsafe, as the documentation says."""
+    """An allocation, which is documented as potentially unsafe."""
     code, address = d.cuMemAlloc(64)
     if code == 0:
         assert d.cuMemFree(address)[0] == 0
@@ -42,7 +42,9 @@ def allocate() -> int:
     [(GLOBAL, UNSUPPORTED, UNSUPPORTED), (THREAD_LOCAL, UNSUPPORTED, 0), (RELAXED, 0, 0)],
     ids=["global", "thread_local", "relaxed"],
 )
-def test_unsafe_calls(context: Any, check: Any, stream: Any, mode: Any, here: int, there: int) -> None:
+def test_unsafe_call_is_rejected_by_the_capture_mode(
+    context: Any, check: Any, stream: Any, mode: Any, here: int, there: int
+) -> None:
     for call, wanted in ((allocate, here), (lambda: elsewhere(context, allocate), there)):
         check(d.cuStreamBeginCapture(stream, mode))
         assert call() == wanted
@@ -54,7 +56,7 @@ def test_unsafe_calls(context: Any, check: Any, stream: Any, mode: Any, here: in
         assert allocate() == 0
 
 
-def test_a_thread_may_exchange_its_mode(context: Any, check: Any, stream: Any) -> None:
+def test_thread_exchanges_its_capture_mode(context: Any, check: Any, stream: Any) -> None:
     check(d.cuStreamBeginCapture(stream, GLOBAL))
     assert check(d.cuThreadExchangeStreamCaptureMode(RELAXED)) == GLOBAL
     assert allocate() == 0
@@ -62,7 +64,7 @@ def test_a_thread_may_exchange_its_mode(context: Any, check: Any, stream: Any) -
     check(d.cuGraphDestroy(check(d.cuStreamEndCapture(stream))))
 
 
-def test_a_capture_ends_in_the_thread_that_began_it_unless_it_is_relaxed(context: Any, check: Any, stream: Any) -> None:
+def test_capture_ends_in_its_thread_unless_it_is_relaxed(context: Any, check: Any, stream: Any) -> None:
     for mode in (GLOBAL, THREAD_LOCAL):
         check(d.cuStreamBeginCapture(stream, mode))
         assert elsewhere(context, lambda: int(d.cuStreamEndCapture(stream)[0])) == WRONG_THREAD
@@ -73,7 +75,9 @@ def test_a_capture_ends_in_the_thread_that_began_it_unless_it_is_relaxed(context
     assert elsewhere(context, lambda: int(d.cuStreamEndCapture(stream)[0])) == 0
 
 
-def test_waiting_for_a_stream_or_an_event_that_is_captured_is_no_way_out(context: Any, check: Any, stream: Any) -> None:
+def test_synchronizing_a_captured_stream_or_event_invalidates_the_capture(
+    context: Any, check: Any, stream: Any
+) -> None:
     event = check(d.cuEventCreate(0))
     for call in (lambda: d.cuStreamSynchronize(stream), lambda: d.cuStreamQuery(stream)):
         check(d.cuStreamBeginCapture(stream, RELAXED))
@@ -88,7 +92,7 @@ def test_waiting_for_a_stream_or_an_event_that_is_captured_is_no_way_out(context
 
 
 @pytest.mark.parametrize("how", ["never joined", "ended elsewhere"])
-def test_a_branch_that_does_not_come_back(context: Any, check: Any, stream: Any, how: str) -> None:
+def test_unjoined_branch_invalidates_the_capture(context: Any, check: Any, stream: Any, how: str) -> None:
     other, event, memory = check(d.cuStreamCreate(1)), check(d.cuEventCreate(0)), check(d.cuMemAlloc(64))
     check(d.cuStreamBeginCapture(stream, RELAXED))
     check(d.cuEventRecord(event, stream))
@@ -104,7 +108,7 @@ def test_a_branch_that_does_not_come_back(context: Any, check: Any, stream: Any,
     check(d.cuStreamDestroy(other))
 
 
-def test_captures_stay_apart(context: Any, check: Any, stream: Any) -> None:
+def test_wait_between_captures_returns_an_error(context: Any, check: Any, stream: Any) -> None:
     """An event of one capture cannot be waited for in another, nor one recorded before the capture."""
     other = check(d.cuStreamCreate(1))
     event = check(d.cuEventCreate(0))
@@ -123,9 +127,7 @@ def test_captures_stay_apart(context: Any, check: Any, stream: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", [GLOBAL, THREAD_LOCAL, RELAXED])
-def test_the_legacy_stream_is_not_captured_and_does_not_mix_with_one_that_is(
-    context: Any, check: Any, mode: Any
-) -> None:
+def test_legacy_stream_cannot_be_captured_or_mixed_with_a_capture(context: Any, check: Any, mode: Any) -> None:
     legacy = d.CUstream(d.CU_STREAM_LEGACY)
     assert int(d.cuStreamBeginCapture(legacy, mode)[0]) == UNSUPPORTED
     blocking, memory = check(d.cuStreamCreate(0)), check(d.cuMemAlloc(64))

@@ -1,4 +1,4 @@
-"""Events in graphs: a launch records them and waits for them as calls at that moment would."""
+"""Event nodes: a graph launch records events and waits for them as the stream calls would at that time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
 
 
 class Flags:
-    """Words of pinned memory that streams wait for and the host sets."""
+    """Pinned memory words that streams wait for and the host sets."""
 
     def __init__(self, check: Callable[[tuple[Any, ...]], Any]) -> None:
         self.host = check(d.cuMemHostAlloc(64, d.CU_MEMHOSTALLOC_DEVICEMAP))
@@ -63,7 +63,7 @@ def captured(check: Any, stream: Any, work: Callable[[], None]) -> Any:
     return made
 
 
-def test_every_launch_records(check: Any, stream: Any, other: Any, event: Any, flags: Flags) -> None:
+def test_every_graph_launch_records_the_event(check: Any, stream: Any, other: Any, event: Any, flags: Flags) -> None:
     def work() -> None:
         flags.wait(stream, 0)
         check(d.cuEventRecordWithFlags(event, stream, EXTERNAL))
@@ -83,7 +83,7 @@ def test_every_launch_records(check: Any, stream: Any, other: Any, event: Any, f
     check(d.cuGraphExecDestroy(graph))
 
 
-def test_the_record_is_over_before_the_graph_is(check: Any, stream: Any, other: Any, event: Any, flags: Flags) -> None:
+def test_event_completes_before_its_graph_ends(check: Any, stream: Any, other: Any, event: Any, flags: Flags) -> None:
     def work() -> None:
         flags.wait(stream, 0)
         check(d.cuEventRecordWithFlags(event, stream, EXTERNAL))
@@ -101,14 +101,14 @@ def test_the_record_is_over_before_the_graph_is(check: Any, stream: Any, other: 
     check(d.cuGraphExecDestroy(graph))
 
 
-def test_a_graph_waits_for_what_the_event_was_at_the_launch(
+def test_graph_waits_for_the_record_at_its_launch(
     check: Any, stream: Any, other: Any, event: Any, flags: Flags
 ) -> None:
     graph = captured(check, stream, lambda: check(d.cuStreamWaitEvent(stream, event, EXTERNAL)))
     check(d.cuEventRecord(event, other))
     flags.wait(stream, 0)
     check(d.cuGraphLaunch(graph, stream))
-    check(d.cuEventRecord(event, stream))  # behind the graph, which must not wait for itself
+    check(d.cuEventRecord(event, stream))  # recorded after the graph, which must not wait for itself
     flags[0] = 1
     check(d.cuStreamSynchronize(stream))
     assert d.cuEventQuery(event)[0] == OK

@@ -1,4 +1,4 @@
-"""Memory that graphs allocate: it is there from a launch to its free, whatever becomes of the graph."""
+"""Graph memory is allocated from the launch to its free, even if the graph is destroyed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WORDS = 16
 
 
 class Gate:
-    """Work queued behind wait() begins when the host opens the gate."""
+    """Work queued after wait() starts when the host opens the gate."""
 
     def __init__(self, check: Any) -> None:
         self.check = check
         self.host = check(d.cuMemHostAlloc(4096, d.CU_MEMHOSTALLOC_DEVICEMAP))
         self.device = int(check(d.cuMemHostGetDevicePointer(self.host, 0)))
         self.word = ctypes.c_uint.from_address(int(self.host))
-        # pinned: no copy to it waits for the gate
+        # pinned: copies to it do not wait for the gate
         self.found = (ctypes.c_uint * WORDS).from_address(int(self.host) + 2048)
 
     def wait(self, stream: Any) -> None:
@@ -45,7 +45,7 @@ def gate(context: Any, check: Any) -> Iterator[Gate]:
 
 
 def allocating(check: Any, stream: Any, value: int) -> tuple[Any, int]:
-    """A graph that allocates memory and fills it, and the memory's address."""
+    """A graph that allocates and sets memory, and the memory's address."""
     check(d.cuStreamBeginCapture(stream, RELAXED))
     memory = int(check(d.cuMemAllocAsync(4 * WORDS, stream)))
     check(d.cuMemsetD32Async(memory, value, WORDS, stream))
@@ -59,7 +59,7 @@ def words(check: Any, memory: int, stream: Any) -> list[int]:
     return list(found)
 
 
-def test_it_outlives_its_graph_until_it_is_freed(check: Any, stream: Any, gate: Gate) -> None:
+def test_graph_memory_outlives_its_graph_until_it_is_freed(check: Any, stream: Any, gate: Gate) -> None:
     graph, memory = allocating(check, stream, 17)
     executable = check(d.cuGraphInstantiate(graph, 0))
     gate.wait(stream)
@@ -74,7 +74,7 @@ def test_it_outlives_its_graph_until_it_is_freed(check: Any, stream: Any, gate: 
     check(d.cuStreamSynchronize(stream))
 
 
-def test_another_graph_may_free_it(check: Any, stream: Any, gate: Gate) -> None:
+def test_graph_memory_is_freed_by_another_graph(check: Any, stream: Any, gate: Gate) -> None:
     graph, memory = allocating(check, stream, 5)
     takes = check(d.cuGraphInstantiate(graph, 0))
     check(d.cuStreamBeginCapture(stream, RELAXED))
@@ -95,8 +95,8 @@ def test_another_graph_may_free_it(check: Any, stream: Any, gate: Gate) -> None:
         check(d.cuGraphDestroy(made))
 
 
-def test_it_is_allocated_from_the_launch_on(check: Any, stream: Any, gate: Gate) -> None:
-    """Whatever the device has come to: launches and frees are looked at as they are called."""
+def test_relaunch_with_unfreed_memory_returns_an_error(check: Any, stream: Any, gate: Gate) -> None:
+    """Launches and frees are checked when they are called, not when the device executes them."""
     graph, memory = allocating(check, stream, 1)
     executable = check(d.cuGraphInstantiate(graph, 0))
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_it_is_allocated_from_the_launch_on(check: Any, stream: Any, gate: Gate)
     check(d.cuGraphDestroy(graph))
 
 
-def test_a_launch_frees_what_the_last_one_left_where_that_is_asked(check: Any, stream: Any, gate: Gate) -> None:
+def test_auto_free_on_launch_frees_memory_of_the_previous_launch(check: Any, stream: Any, gate: Gate) -> None:
     graph, memory = allocating(check, stream, 9)
     executable = check(d.cuGraphInstantiate(graph, AUTO_FREE))
     gate.wait(stream)
@@ -125,7 +125,7 @@ def test_a_launch_frees_what_the_last_one_left_where_that_is_asked(check: Any, s
     check(d.cuGraphDestroy(graph))
 
 
-def test_a_graph_frees_once_and_only_memory_of_graphs(check: Any, stream: Any) -> None:
+def test_free_node_rejects_other_memory_and_a_second_free(check: Any, stream: Any) -> None:
     graph, memory = allocating(check, stream, 1)
     check(d.cuGraphAddMemFreeNode(graph, check(d.cuGraphGetNodes(graph, 2))[0][1:2], 1, memory))
     assert d.cuGraphAddMemFreeNode(graph, None, 0, memory)[0] == INVALID_VALUE
@@ -133,14 +133,14 @@ def test_a_graph_frees_once_and_only_memory_of_graphs(check: Any, stream: Any) -
     assert d.cuGraphAddMemFreeNode(graph, None, 0, plain)[0] == INVALID_VALUE
     check(d.cuStreamBeginCapture(stream, RELAXED))
     assert d.cuMemFreeAsync(plain, stream)[0] == INVALID_VALUE
-    d.cuStreamEndCapture(stream)  # whether that ended the capture is the driver's affair
+    d.cuStreamEndCapture(stream)  # a driver may or may not invalidate the capture
     check(d.cuMemFreeAsync(plain, stream))
     check(d.cuGraphDestroy(graph))
 
 
 @pytest.mark.cpu_only
-def test_later_streams_wait_for_an_event_of_the_context(context: Any, check: Any, stream: Any, gate: Gate) -> None:
-    """NVIDIA's driver says that a stream is ready as long as nothing was queued in it."""
+def test_new_stream_waits_for_the_context_event(context: Any, check: Any, stream: Any, gate: Gate) -> None:
+    """NVIDIA's driver reports a stream without queued work as ready."""
     event = check(d.cuEventCreate(int(d.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
     gate.wait(stream)
     check(d.cuEventRecord(event, stream))

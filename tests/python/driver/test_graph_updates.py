@@ -1,4 +1,4 @@
-"""What an executable graph takes over from another graph, and how it says what it does not; edges with ports; enabling; bodies of conditions."""
+"""Updates of executable graphs and their errors; edges with ports; enabled nodes; conditional bodies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def chain(check: Any, kernels: Any, memory: Any, names: list[str], value: int = 
     return graph, nodes
 
 
-def test_parameters_are_taken_over(context: Any, check: Any, stream: Any, kernels: Any, memory: Any) -> None:
+def test_update_takes_the_parameters_of_the_graph(
+    context: Any, check: Any, stream: Any, kernels: Any, memory: Any
+) -> None:
     graph, _ = chain(check, kernels, memory, ["add", "add"])
     executable = check(d.cuGraphInstantiate(graph, 0))
     again, _ = chain(check, kernels, memory, ["add", "add"], 50)
@@ -84,7 +86,7 @@ def test_parameters_are_taken_over(context: Any, check: Any, stream: Any, kernel
     check(d.cuGraphExecDestroy(executable))
 
 
-def test_other_shapes_are_refused_and_leave_the_executable_graph_as_it_was(
+def test_incompatible_update_returns_an_error_and_changes_nothing(
     context: Any, check: Any, stream: Any, kernels: Any, memory: Any
 ) -> None:
     graph, _ = chain(check, kernels, memory, ["add", "add"])
@@ -104,7 +106,7 @@ def test_other_shapes_are_refused_and_leave_the_executable_graph_as_it_was(
     check(d.cuGraphExecDestroy(executable))
 
 
-def test_single_nodes_change_and_are_switched_off_and_on(
+def test_single_nodes_are_updated_disabled_and_enabled(
     context: Any, check: Any, stream: Any, kernels: Any, memory: Any
 ) -> None:
     graph, nodes = chain(check, kernels, memory, ["add", "add"])
@@ -124,7 +126,7 @@ def test_single_nodes_change_and_are_switched_off_and_on(
     check(d.cuGraphExecDestroy(executable))
 
 
-def test_edges_keep_their_ports_and_types(context: Any, check: Any, stream: Any, kernels: Any, memory: Any) -> None:
+def test_edges_have_their_ports_and_types(context: Any, check: Any, stream: Any, kernels: Any, memory: Any) -> None:
     graph = check(d.cuGraphCreate(0))
     first = check(d.cuGraphAddKernelNode(graph, None, 0, kernel_params(kernels["first"], memory, 1)))
     second = check(d.cuGraphAddKernelNode(graph, None, 0, kernel_params(kernels["add"], memory, 5)))
@@ -144,7 +146,7 @@ def test_edges_keep_their_ports_and_types(context: Any, check: Any, stream: Any,
     check(d.cuGraphExecDestroy(executable))
 
 
-def test_a_cycle_and_a_second_edge_are_refused(context: Any, check: Any, kernels: Any, memory: Any) -> None:
+def test_cycle_or_duplicate_edge_returns_an_error(context: Any, check: Any, kernels: Any, memory: Any) -> None:
     graph, nodes = chain(check, kernels, memory, ["add", "add"])
     assert int(d.cuGraphAddDependencies(graph, [nodes[0]], [nodes[1]], None, 1)[0]) == 1
     code = int(d.cuGraphAddDependencies(graph, [nodes[1]], [nodes[0]], None, 1)[0])

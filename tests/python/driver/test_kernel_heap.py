@@ -1,4 +1,4 @@
-"""malloc in kernels: the heap is the context's, and as large as CU_LIMIT_MALLOC_HEAP_SIZE says."""
+"""malloc in kernels: each context has a heap of CU_LIMIT_MALLOC_HEAP_SIZE bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PTX = b"""
 
 
 class Heap:
-    """A context of its own, and kernels that take memory from its heap and give it back."""
+    """A new context, and kernels that allocate and free memory of its heap."""
 
     def __init__(self, check: Callable[[tuple[Any, ...]], Any], limit: int = 0) -> None:
         self.check = check
@@ -71,14 +71,14 @@ def heap(check: Any) -> Iterator[Callable[..., Heap]]:
         check(d.cuCtxDestroy(each.context))
 
 
-def test_a_heap_has_8_mib_at_first(heap: Any, check: Any) -> None:
+def test_heap_default_size_is_8_mib(heap: Any, check: Any) -> None:
     small = heap()
     assert check(d.cuCtxGetLimit(d.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE)) == 8 * MEGA
     assert small.take(16 * MEGA) == 0
     assert small.take(MEGA) != 0
 
 
-def test_the_limit_makes_it_larger(heap: Any) -> None:
+def test_heap_limit_sets_its_size(heap: Any) -> None:
     large = heap(64 * MEGA)
     first = large.take(40 * MEGA)
     assert first != 0
@@ -87,7 +87,7 @@ def test_the_limit_makes_it_larger(heap: Any) -> None:
     assert large.take(40 * MEGA) != 0
 
 
-def test_each_context_has_its_own(heap: Any) -> None:
+def test_each_context_has_its_own_heap(heap: Any) -> None:
     large, small = heap(64 * MEGA), heap()
     assert small.take(16 * MEGA) == 0
     small.check(d.cuCtxPushCurrent(large.context))

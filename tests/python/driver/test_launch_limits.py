@@ -1,4 +1,4 @@
-"""What a launch may ask for: shared memory beyond 48 KiB after opting in, cooperative grids that fit, clusters of allowed sizes."""
+"""Launch limits: shared memory beyond 48 KiB after opt-in, cooperative grids that fit, permitted cluster sizes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def out(context: Any, check: Any) -> Any:
     check(d.cuMemFree(address))
 
 
-def test_shared_memory_beyond_48_kib_is_asked_for(
+def test_shared_memory_beyond_48_kib_requires_opt_in(
     context: Any, check: Any, stream: Any, kernels: Any, out: Any
 ) -> None:
     kernel = kernels["last"]
@@ -80,7 +80,7 @@ def test_shared_memory_beyond_48_kib_is_asked_for(
     assert launch(kernel, out, stream, shared=most + 16) == 1
 
 
-def test_a_cooperative_grid_fits_at_once_or_is_too_large(
+def test_cooperative_grid_larger_than_the_occupancy_returns_an_error(
     context: Any, check: Any, stream: Any, kernels: Any, out: Any
 ) -> None:
     kernel = kernels["nothing"]
@@ -93,7 +93,7 @@ def test_a_cooperative_grid_fits_at_once_or_is_too_large(
     check(d.cuStreamSynchronize(stream))
 
 
-def test_clusters_of_more_than_eight_blocks_need_leave(
+def test_clusters_of_more_than_eight_blocks_require_opt_in(
     context: Any, check: Any, stream: Any, kernels: Any, out: Any
 ) -> None:
     kernel = kernels["nothing"]
@@ -101,7 +101,9 @@ def test_clusters_of_more_than_eight_blocks_need_leave(
     assert launch(kernel, out, stream, grid=16, block=32, cluster_dimension=16) != 0
     check(d.cuFuncSetAttribute(kernel, d.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1))
     assert launch(kernel, out, stream, grid=16, block=32, cluster_dimension=16) == 0
-    assert launch(kernel, out, stream, grid=15, block=32, cluster_dimension=4) != 0  # not whole clusters
+    assert (
+        launch(kernel, out, stream, grid=15, block=32, cluster_dimension=4) != 0
+    )  # not a multiple of the cluster size
     check(d.cuStreamSynchronize(stream))
 
 
@@ -117,10 +119,10 @@ def test_priority_and_programmatic_serialization_are_accepted(
     ("bounds", "threads", "blocks"),
     [(".maxntid 384, 1, 1", 384, 1), (".maxntid 256, 1, 1 .minnctapersm 3", 256, 3), (".reqntid 1024, 1, 1", 1024, 1)],
 )
-def test_a_kernel_fits_as_its_bounds_promise_however_many_registers_it_names(
+def test_occupancy_honours_launch_bounds_with_any_register_count(
     context: Any, check: Any, bounds: str, threads: int, blocks: int
 ) -> None:
-    """Programs make their grids of these answers (CUB's histogram does): zero would be a grid that does nothing."""
+    """Programs compute their grids from these results (as CUB's histogram does): zero would be an empty grid."""
     count = 3000
     loads = "".join(f"ld.volatile.global.u32 %r{k}, [%o+{4 * k}];" for k in range(count))
     stores = "".join(f"st.volatile.global.u32 [%o+{4 * k}], %r{count - 1 - k};" for k in range(count))

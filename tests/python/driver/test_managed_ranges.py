@@ -1,4 +1,4 @@
-"""Advice and prefetches hold for the pages they were given for; a question about a range is answered by its first page, as an H200 does."""
+"""Memory advice and prefetches apply to pages; a range attribute is that of the first page, as on an H200."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cuda.bindings import driver as d
 
-# A GPU may keep to larger pages than the host's.
+# A GPU may use larger pages than the host.
 PIECE, PIECES = 2 << 20, 8
 ASK = d.CUmem_range_attribute
 CPU, NOWHERE = -1, -2
@@ -48,7 +48,7 @@ def advise(memory: int, check: Any) -> Any:
     return advise
 
 
-def test_read_mostly_is_true_where_the_first_page_is(ask: Any, advise: Any) -> None:
+def test_read_mostly_of_a_range_is_that_of_its_first_page(ask: Any, advise: Any) -> None:
     advise("SET_READ_MOSTLY", 2, 4)
     pieces = ((2, 4), (3, 1), (1, 2), (5, 2), (0, PIECES))
     assert [ask("READ_MOSTLY", first, count) for first, count in pieces] == [1, 1, 0, 1, 0]
@@ -56,21 +56,21 @@ def test_read_mostly_is_true_where_the_first_page_is(ask: Any, advise: Any) -> N
     assert [ask("READ_MOSTLY", piece, 1) for piece in range(PIECES)] == [0, 0, 1, 0, 1, 1, 0, 0]
 
 
-def test_the_place_of_the_first_page_is_told(ask: Any, advise: Any) -> None:
+def test_preferred_location_of_a_range_is_that_of_its_first_page(ask: Any, advise: Any) -> None:
     advise("SET_PREFERRED_LOCATION", 0, 4)
     advise("SET_PREFERRED_LOCATION", 4, 2, "HOST")
     told = [ask("PREFERRED_LOCATION", first, count) for first, count in ((0, 4), (4, 2), (3, 2), (5, 2), (6, 2))]
     assert told == [0, CPU, 0, CPU, NOWHERE]
 
 
-def test_devices_are_told_that_the_first_page_names(ask: Any, advise: Any) -> None:
+def test_accessed_by_of_a_range_is_that_of_its_first_page(ask: Any, advise: Any) -> None:
     advise("SET_ACCESSED_BY", 0, 4)
     assert list(ask("ACCESSED_BY", 0, 4, 8)) == [0, NOWHERE]
     assert list(ask("ACCESSED_BY", 3, 2, 8)) == [0, NOWHERE]
     assert list(ask("ACCESSED_BY", 4, 2, 8)) == [NOWHERE, NOWHERE]
 
 
-def test_each_part_was_sent_somewhere(memory: int, ask: Any, check: Any, stream: Any) -> None:
+def test_last_prefetch_location_is_per_page(memory: int, ask: Any, check: Any, stream: Any) -> None:
     for first, kind in ((0, "DEVICE"), (4, "HOST")):
         check(d.cuMemPrefetchAsync(memory + first * PIECE, 4 * PIECE, place(kind), 0, stream))
     check(d.cuStreamSynchronize(stream))
@@ -80,7 +80,7 @@ def test_each_part_was_sent_somewhere(memory: int, ask: Any, check: Any, stream:
 
 @pytest.fixture
 def prefetch(memory: int, check: Any, stream: Any) -> Any:
-    """Sends pieces in one batch, those from starts[k] on to places[k], and waits; the code."""
+    """Prefetches pieces in one batch, those from starts[k] on to places[k], waits, and returns the error code."""
 
     def prefetch(pieces: list[int], places: list[Any], starts: list[int]) -> Any:
         count = len(pieces)
@@ -96,13 +96,13 @@ def pieces(memory: int) -> list[int]:
     return [memory + piece * PIECE for piece in range(3)]
 
 
-def test_a_batch_of_prefetches_goes_part_by_part(pieces: list[int], ask: Any, prefetch: Any) -> None:
+def test_prefetch_batch_uses_one_location_per_part(pieces: list[int], ask: Any, prefetch: Any) -> None:
     assert prefetch(pieces, [place("DEVICE"), place("HOST")], [0, 2]) == d.CUresult.CUDA_SUCCESS
     assert [ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)] == [0, 0, CPU]
 
 
 @pytest.mark.parametrize("starts", [[1], [0, 3]])
-def test_a_batch_of_prefetches_begins_at_its_first_range_and_ends_at_its_last(
+def test_prefetch_batch_with_wrong_starts_returns_an_error(
     pieces: list[int], ask: Any, prefetch: Any, starts: list[int]
 ) -> None:
     assert prefetch(pieces, [place("DEVICE")] * len(starts), starts) == d.CUresult.CUDA_ERROR_INVALID_VALUE
@@ -113,10 +113,10 @@ def test_a_batch_of_prefetches_begins_at_its_first_range_and_ends_at_its_last(
     ("starts", "went"),
     [([0, 0], [0, 0, 0]), ([0, 2, 1], [0, 0, CPU]), ([0, 1, 1], [0, CPU, CPU]), ([0, 1, 0], [0, CPU, CPU]), ([0, 0, 2], [0, 0, 0])],
 )  # fmt: skip
-def test_a_part_begins_where_its_start_is_met_behind_the_part_before_it(
+def test_prefetch_batch_part_begins_at_its_start_index(
     pieces: list[int], ask: Any, prefetch: Any, starts: list[int], went: list[int]
 ) -> None:
-    """Starts that are not in order are never met; an H200 takes them all the same."""
+    """Unordered starts have no effect; an H200 accepts them too."""
     places = [place("HOST" if part % 2 else "DEVICE") for part in range(len(starts))]
     assert prefetch(pieces, places, starts) == d.CUresult.CUDA_SUCCESS
     assert [ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)] == went
@@ -129,14 +129,14 @@ def no_device() -> Any:
 
 
 @pytest.mark.parametrize("starts", [[0, 1], [0, 0]])
-def test_a_batch_with_a_place_that_is_none_prefetches_nothing(
+def test_prefetch_batch_with_an_invalid_location_prefetches_nothing(
     pieces: list[int], ask: Any, prefetch: Any, starts: list[int]
 ) -> None:
     assert prefetch(pieces, [place("DEVICE"), no_device()], starts) == d.CUresult.CUDA_ERROR_INVALID_VALUE
     assert [ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)] == [NOWHERE] * 3
 
 
-def test_batches_do_not_go_to_the_legacy_default_stream(memory: int, ask: Any, check: Any) -> None:
+def test_prefetch_batch_on_the_legacy_default_stream_returns_an_error(memory: int, ask: Any, check: Any) -> None:
     for stream in (0, d.CU_STREAM_LEGACY):
         where: Any = ([place("DEVICE")], [0], 1)
         assert [
@@ -148,6 +148,6 @@ def test_batches_do_not_go_to_the_legacy_default_stream(memory: int, ask: Any, c
     assert ask("LAST_PREFETCH_LOCATION", 0, 1) == NOWHERE
 
 
-def test_what_comes_before_a_wrong_range_of_a_batch_is_prefetched(memory: int, ask: Any, prefetch: Any) -> None:
+def test_ranges_before_an_invalid_range_of_a_batch_are_prefetched(memory: int, ask: Any, prefetch: Any) -> None:
     assert prefetch([memory, 4096], [place("DEVICE")], [0]) == d.CUresult.CUDA_ERROR_INVALID_VALUE
     assert ask("LAST_PREFETCH_LOCATION", 0, 1) == 0

@@ -1,4 +1,4 @@
-"""Occupancy is what an H200 calculates, for its own number of multiprocessors."""
+"""Occupancy equals that of an H200, scaled to the number of multiprocessors."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def answers(library: str) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("query", [" blocks ", " available ", " cluster size "])
-def test_per_multiprocessor(answers: dict[str, list[int]], query: str) -> None:
+def test_active_blocks_per_multiprocessor_equal_those_of_an_h200(answers: dict[str, list[int]], query: str) -> None:
     assert {k: v for k, v in answers.items() if query in k} == {k: v for k, v in RECORDED.items() if query in k}
 
 
-def test_the_best_block_size(answers: dict[str, list[int]], library: str) -> None:
+def test_potential_block_size_equals_that_of_an_h200(answers: dict[str, list[int]], library: str) -> None:
     cuda, count = ctypes.CDLL(library), ctypes.c_int()
     assert cuda.cuDeviceGetAttribute(ctypes.byref(count), 16, 0) == 0  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
     for name, (code, grid, size) in ((k, v) for k, v in RECORDED.items() if " potential " in k):
         assert answers[name] == [code, grid // H200_MULTIPROCESSORS * count.value, size], name
 
 
-# How the recorded H200's multiprocessors stand together: groups that a cluster cannot leave.
+# GPC sizes of the recorded H200: a cluster cannot span two GPCs.
 H200_GROUPS = (16, 16, 16, 16, 16, 18, 18, 8, 2, 2, 2, 2)
 
 
-def test_the_rule_for_clusters_is_the_h200s() -> None:
-    """A group with a multiprocessor for each block of a cluster holds eight blocks of clusters a multiprocessor at most."""
+def test_cluster_occupancy_rule_matches_the_recorded_h200() -> None:
+    """A GPC with one multiprocessor per block of a cluster holds at most eight cluster blocks per multiprocessor."""
     asked = 0
     for name, (code, count) in CLUSTERS.items():
         *kernel, what, x, y, z = name.rsplit(" ", 4) if " clusters " in name else (name, "", 0, 0, 0)
@@ -64,11 +64,11 @@ def test_the_rule_for_clusters_is_the_h200s() -> None:
     assert asked > 2000
 
 
-def test_clusters_are_refused_and_counted_as_there(library: str) -> None:
+def test_cluster_occupancy_equals_that_of_an_h200(library: str) -> None:
     ours = collect_clusters(library)
     assert {name: answer[0] for name, answer in ours.items()} == {name: answer[0] for name, answer in CLUSTERS.items()}
     for name, (code, count) in CLUSTERS.items():
         if name.endswith((" blocks", " potential")):
             assert ours[name] == [code, count], name
-        elif " 17 1 1" not in name:  # which no launch here takes
+        elif " 17 1 1" not in name:  # no launch here uses it
             assert (ours[name][1] > 0) == (count > 0), name

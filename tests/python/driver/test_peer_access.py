@@ -1,5 +1,5 @@
-"""Kernels reach memory of another device only where they were given access; copies between devices always work. The programs ask for four devices
-of the CPU device, each in a process of its own: a kernel that goes where it may not ends its context."""
+"""Kernels can access memory of another device only with peer access; copies between devices always work. Each program uses four CPU devices
+and runs in a separate process, because a kernel without access ends its context."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def run(program: str) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 64])
-def test_memory_of_another_device_needs_peer_access(threads: int) -> None:
+def test_memory_of_another_device_requires_peer_access(threads: int) -> None:
     run(f"""
 assert run(b"put", mine, 5, threads={threads}) == 0 and read(mine) == 5
 use(0)
@@ -120,7 +120,7 @@ assert run(b"{kernel}", {arguments}) == 700
 """)
 
 
-def test_access_is_one_way_and_to_one_device() -> None:
+def test_peer_access_is_directional() -> None:
     run("""
 use(1)
 check(driver.cuCtxEnablePeerAccess(contexts[0], 0))
@@ -132,7 +132,7 @@ assert run(b"put", theirs, 3) == 700
 """)
 
 
-def test_a_fault_names_the_device() -> None:
+def test_peer_access_fault_names_the_device() -> None:
     run("""
 import cuda.core
 kernel = None
@@ -147,7 +147,7 @@ else:
 """)
 
 
-def test_pools_say_who_may_read_and_write() -> None:
+def test_pool_access_controls_reads_and_writes() -> None:
     run("""
 use(1)
 pool = check(driver.cuDeviceGetDefaultMemPool(1))
@@ -161,7 +161,7 @@ assert run(b"put", block, 5) == 700
 """)
 
 
-def test_peer_access_does_not_open_pools() -> None:
+def test_peer_access_does_not_grant_pool_access() -> None:
     run("""
 use(1)
 block = check(driver.cuMemAllocAsync(4096, 0))
@@ -172,7 +172,7 @@ assert run(b"put", block, 4) == 700
 """)
 
 
-def test_mappings_say_who_may_read_and_write() -> None:
+def test_mapping_access_controls_reads_and_writes() -> None:
     run("""
 prop = driver.CUmemAllocationProp()
 prop.type, prop.location = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED, location(1)
@@ -188,7 +188,7 @@ assert run(b"put", address, 5) == 700
 """)
 
 
-def test_copies_fills_and_shared_kinds_of_memory_need_no_access() -> None:
+def test_copies_memset_pinned_and_managed_memory_need_no_peer_access() -> None:
     run("""
 use(0)
 check(driver.cuMemsetD32(theirs, 77, 16))
@@ -289,7 +289,7 @@ def peers(on):
 """
 
 
-def test_textures_over_memory_of_another_device_need_peer_access() -> None:
+def test_texture_of_another_device_requires_peer_access() -> None:
     run(
         OBJECTS
         + """
@@ -306,7 +306,7 @@ assert start(b"fetch", texture, mine) == 700
 
 
 @pytest.mark.parametrize("kernel", ["load", "store"])
-def test_surfaces_of_another_device_need_peer_access(kernel: str) -> None:
+def test_surface_of_another_device_requires_peer_access(kernel: str) -> None:
     run(
         OBJECTS
         + f"""
@@ -321,7 +321,7 @@ assert start(b"{kernel}", surface, mine) == 700
     )
 
 
-def test_tensor_copies_from_another_device_need_peer_access() -> None:
+def test_tensor_copy_from_another_device_requires_peer_access() -> None:
     run(
         OBJECTS
         + """
@@ -343,7 +343,7 @@ assert start(b"box", words, mine, None) == 700
 
 
 def test_streams_wait_for_events_of_other_devices() -> None:
-    """A value that device 1 writes late is there when device 0, whose stream waits for it, adds to it."""
+    """Device 0 adds to a value that device 1 writes late: the stream of device 0 must wait for the event."""
     run("""
 use(1)
 there = check(driver.cuStreamCreate(1))

@@ -1,4 +1,4 @@
-"""Memory of a pool goes from stream to stream in the right order: what is allocated is never what others still use."""
+"""A pool reuses memory across streams in the right order: allocated memory is never in use elsewhere."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ WORDS = 512
 
 
 @pytest.mark.parametrize("allowed", ["all", "events", "nothing"])
-def test_streams_never_share_what_they_use(context: Any, check: Any, allowed: str) -> None:
-    """Streams fill, compare and free at random; every comparison must see its own value, whatever the pool may reuse."""
+def test_memory_in_use_is_never_reused_by_another_stream(context: Any, check: Any, allowed: str) -> None:
+    """Streams set, compare and free memory at random; every comparison must find its own value."""
     module = check(d.cuModuleLoadData(PTX))
     fill, compare = (check(d.cuModuleGetFunction(module, name)) for name in (b"fill", b"compare"))
     props = d.CUmemPoolProps()
@@ -68,7 +68,7 @@ def test_streams_never_share_what_they_use(context: Any, check: Any, allowed: st
         if len(live) > 6:
             address, value, stream = live.pop(random_.randrange(len(live)))
             launch(compare, stream, address, value, WORDS, int(wrong))
-            if random_.random() < 0.3:  # freed behind an event, in another stream
+            if random_.random() < 0.3:  # freed after an event, in another stream
                 check(d.cuEventRecord(event, streams[stream]))
                 stream = (stream + 1) % 4
                 check(d.cuStreamWaitEvent(streams[stream], event, 0))

@@ -1,4 +1,4 @@
-"""Every Python example runs as a user would run it, in a process of its own."""
+"""Every Python example runs in a separate process."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ FOLDER = pathlib.Path(__file__).parents[3] / "examples" / "python"
 
 def run(name: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
     paths = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    # The example runs in another folder, with two CPU devices for those that want two.
+    # The example runs in another folder, with two CPU devices if it needs two.
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(paths),
         "CUCORE_CPU_DEVICES": "2",
@@ -32,13 +32,13 @@ def test_example_runs(name: str, tmp_path: pathlib.Path) -> None:
         pytest.skip(done.stdout.removeprefix("skipped: ").strip())
 
 
-def test_the_picture_is_a_png_file(tmp_path: pathlib.Path) -> None:
+def test_julia_example_writes_a_png_file(tmp_path: pathlib.Path) -> None:
     assert run("julia", tmp_path).returncode == 0
     data = (tmp_path / "julia.png").read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n") and data.endswith(b"IEND\xaeB`\x82")
 
 
-def test_the_page_lists_every_example() -> None:
+def test_examples_page_lists_every_example() -> None:
     examples = FOLDER.parent
     page = (examples.parent / "docs" / "examples.md").read_text()
     listed = set(re.findall(r"\(_examples/(\S+?)\)", page))

@@ -1,4 +1,4 @@
-"""Runs a program on faulty kernels in a process of its own."""
+"""Runs a program with faulty kernels in a separate process."""
 
 from __future__ import annotations
 

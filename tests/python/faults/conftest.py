@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import what they share."""
+"""Makes the helpers of this folder importable."""
 
 import sys
 from pathlib import Path

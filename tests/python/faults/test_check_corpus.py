@@ -1,4 +1,4 @@
-"""Programs that are right, run with all checks on: nothing is reported."""
+"""Correct programs run with all checks enabled without reports."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FILES = sorted((Path(__file__).parents[1] / "ptx").glob("test_*_kernels.py"))
 
 @pytest.mark.skipif(ON_GPU, reason="about the CPU device alone")
 @pytest.mark.promise("Check mode reports nothing on kernels that are right")
-def test_the_corpus_of_clean_programs_is_silent() -> None:
-    """CUB, cooperative groups, libcu++, locks, look-back: a finding is a fault, and so fails the program's own test.
+def test_correct_programs_are_not_reported() -> None:
+    """CUB, cooperative groups, libcu++, locks, look-back: a report is a fault, which fails the program's own test.
 
-    One is left out: CUB's warp scan reads slots of shared memory that nobody wrote, and drops the value.
+    Exception: CUB's warp scan reads uninitialized shared memory and discards the value.
     """
     assert len(FILES) >= 6
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""CUCORE_CHECK through the whole device: allocations, frees, copies and their history."""
+"""CUCORE_CHECK with the complete device: allocations, frees and copies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TWO = """
 
 
 @pytest.mark.promise("Check mode finds accesses out of bounds, into a neighbouring allocation and after the free")
-def test_an_access_that_lands_in_a_neighbouring_allocation_is_found() -> None:
+def test_access_to_a_neighbouring_allocation_is_reported() -> None:
     body = 'f"st.global.u32 [%rd0+{distance}], 1;"'
     expect(
         TWO + f"        print(run({body}, argument=ctypes.c_uint64(int(first)), block=1)[0])", "0", {"CUCORE_CHECK": ""}
@@ -32,7 +32,7 @@ def test_an_access_that_lands_in_a_neighbouring_allocation_is_found() -> None:
     )
 
 
-def test_a_pointer_chosen_between_a_parameter_and_a_variable_is_not_reported() -> None:
+def test_pointer_selected_between_parameter_and_variable_is_not_reported() -> None:
     body = "mov.u64 %rd2, table; setp.lt.u32 %p0, %r2, 5; selp.b64 %rd3, %rd0, %rd2, %p0; ld.u32 %r3, [%rd3]; st.global.u32 [%rd1], %r3;"
     expect(
         f"""
@@ -47,7 +47,7 @@ def test_a_pointer_chosen_between_a_parameter_and_a_variable_is_not_reported() -
 
 
 @pytest.mark.promise("Check mode finds accesses out of bounds, into a neighbouring allocation and after the free")
-def test_the_end_of_an_allocation_is_exact() -> None:
+def test_access_past_the_exact_end_of_an_allocation_is_reported() -> None:
     code = """
         error, memory = driver.cuMemAlloc(1000)
         print(*run("st.global.u32 [%rd0+{0}], 1;", argument=ctypes.c_uint64(int(memory)), block=1))
@@ -61,7 +61,7 @@ def test_the_end_of_an_allocation_is_exact() -> None:
 @pytest.mark.parametrize(
     "how", ["driver.cuMemFree(memory)", "driver.cuMemFreeAsync(memory, int(stream.handle)); stream.sync()"]
 )
-def test_a_use_after_free_names_the_allocation(how: str) -> None:
+def test_use_after_free_names_the_allocation(how: str) -> None:
     allocate = "driver.cuMemAlloc(4096)" if "Async" not in how else "driver.cuMemAllocAsync(4096, int(stream.handle))"
     text = expect(
         f"""
@@ -77,7 +77,7 @@ def test_a_use_after_free_names_the_allocation(how: str) -> None:
 
 
 @pytest.mark.promise("Check mode reports nothing on kernels that are right")
-def test_memory_freed_in_stream_order_may_be_used_until_then() -> None:
+def test_memory_freed_in_stream_order_is_usable_before_the_free() -> None:
     expect(
         """
         error, memory = driver.cuMemAllocAsync(4096, int(stream.handle))
@@ -92,7 +92,7 @@ def test_memory_freed_in_stream_order_may_be_used_until_then() -> None:
 
 
 @pytest.mark.promise("Check mode finds reads of memory nobody wrote")
-def test_device_memory_without_a_value_is_found_and_copies_give_one() -> None:
+def test_uninitialized_read_is_reported_and_copies_initialize_memory() -> None:
     code = """
         error, memory = driver.cuMemAlloc(1024)
         {0}
@@ -109,7 +109,7 @@ def test_device_memory_without_a_value_is_found_and_copies_give_one() -> None:
 
 
 @pytest.mark.promise("An unreadable setting is an error that names the variable and what it takes")
-def test_an_unreadable_value_is_an_error_that_names_the_variable() -> None:
+def test_invalid_check_value_raises_an_error_that_names_the_variable() -> None:
     done = run("", {"CUCORE_CHECK": "memroy"})
     assert done.returncode != 0 and "CUCORE_CHECK=memroy: expected a list of memory, race, init, sync" in done.stderr, (
         done.stderr

@@ -1,4 +1,4 @@
-"""Faulty kernels: the code is that of the GPU and stays, the exception says what happened, and the process goes on."""
+"""Faulty kernels: the error code equals a GPU's and is sticky, the exception contains a report, and the process survives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DECLARED = """
   ld.volatile.u32 %a3, [%l]; add.u32 %a2, %a2, %a3; st.param.b32 [r], %a2; ret;
 }
 """
-if not ON_GPU:  # there it waits for ever
+if not ON_GPU:  # on a GPU it waits forever
     FAULTS["barrier deadlock"] = (
         719,
         "setp.lt.u32 %p1, %r2, 32; @%p1 bra A; bar.sync 1, 64; bra E; A: bar.sync 2, 64; E:",
@@ -53,7 +53,7 @@ if not ON_GPU:  # there it waits for ever
 @pytest.mark.promise("The wrong address space is error 717, a call of what is no function 718")
 @pytest.mark.promise("A misaligned access or an illegal instruction is a CUDA error of its own code")
 @pytest.mark.promise("A trap is error 719 and a failed assertion error 710, whichever thread raised it")
-def test_a_fault_has_its_code_every_later_call_answers_it_and_a_reset_ends_that(name: str) -> None:
+def test_fault_code_is_sticky_until_a_reset(name: str) -> None:
     code, body = FAULTS[name]
     expect(
         f"""
@@ -81,13 +81,13 @@ TAKE = "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 64; call (r), malloc, 
 @pytest.mark.parametrize(
     "body,codes",
     [
-        (f"mov.u64 %rd2, 12345; {GIVE_BACK}", (716, 700) if ON_GPU else (716,)),  # an H200 has answered both
+        (f"mov.u64 %rd2, 12345; {GIVE_BACK}", (716, 700) if ON_GPU else (716,)),  # an H200 has returned both
         (f"mov.u64 %rd2, 12352; {GIVE_BACK}", (700,)),
         (f"{TAKE} {GIVE_BACK} {GIVE_BACK}", (719,)),
     ],
     ids=["misaligned", "nowhere", "twice"],
 )
-def test_what_malloc_did_not_give_cannot_be_freed(body: str, codes: tuple[int, ...]) -> None:
+def test_free_of_an_invalid_pointer_in_a_kernel_is_a_fault(body: str, codes: tuple[int, ...]) -> None:
     expect(
         f"""
         print(run({body!r}, {FREE!r}, block=1)[0] in {codes}, flush=True)
@@ -97,7 +97,7 @@ def test_what_malloc_did_not_give_cannot_be_freed(body: str, codes: tuple[int, .
     )
 
 
-def test_there_are_16_barriers_and_the_17th_is_the_first() -> None:
+def test_barrier_17_is_barrier_1() -> None:
     expect(
         """
         body = '''
@@ -114,7 +114,7 @@ def test_there_are_16_barriers_and_the_17th_is_the_first() -> None:
 @pytest.mark.promise(
     "The exception of a fault carries the report: kernel, thread, address, source line and the nearest allocation"
 )
-def test_the_exception_carries_the_report() -> None:
+def test_exception_contains_the_fault_report() -> None:
     expect(
         """
         print(run("mov.u64 %rd2, 0; st.global.u32 [%rd2], 1;")[1])
@@ -136,7 +136,7 @@ def test_the_exception_carries_the_report() -> None:
 
 @cpu_only
 @pytest.mark.promise("Memory past an allocation's end or of a dead context is not reached, also without check mode")
-def test_memory_one_past_the_end_of_the_host_and_of_a_dead_context_is_not_reached() -> None:
+def test_out_of_bounds_host_and_destroyed_context_memory_is_a_fault() -> None:
     expect(
         """
         error, memory = driver.cuMemAlloc(512)
@@ -165,8 +165,8 @@ def test_memory_one_past_the_end_of_the_host_and_of_a_dead_context_is_not_reache
     ("setp.gt.u32 %p1, %r2, 40; @!%p1 bra E; add.u64 %rd1, %rd1, 4096; st.global.u32 [%rd1], %r2; E:", 41, 4260),
 ])  # fmt: skip
 @pytest.mark.promise("An illegal address is error 700 with kernel, block, thread and address, and the process lives on")
-def test_the_thread_of_a_lane_group_that_faults_is_named(body: str, thread: int, offset: int | None) -> None:
-    """One instruction loads or stores for many threads; the report knows which of them it was."""
+def test_fault_in_a_lane_group_names_the_thread(body: str, thread: int, offset: int | None) -> None:
+    """One instruction loads or stores for many threads; the report names the faulting one."""
     text = expect(
         f"""
         error, memory = driver.cuMemAlloc(4096)
@@ -181,8 +181,8 @@ def test_the_thread_of_a_lane_group_that_faults_is_named(body: str, thread: int,
 
 
 @cpu_only
-def test_looking_for_the_thread_prints_nothing_twice() -> None:
-    """The block runs again to find it."""
+def test_search_for_the_faulting_thread_does_not_repeat_printf() -> None:
+    """The block runs again to find the thread."""
     text = expect(
         """
         before = '''
@@ -205,7 +205,7 @@ def test_looking_for_the_thread_prints_nothing_twice() -> None:
 
 @cpu_only
 @pytest.mark.promise("A barrier that not every thread reaches is an error that names it")
-def test_a_barrier_not_all_threads_reach_is_named() -> None:
+def test_barrier_that_not_all_threads_reach_is_named() -> None:
     expect(
         """
         body = "setp.lt.u32 %p1, %r2, 32; @%p1 bra A; bar.sync 1, 64; bra E; A: bar.sync 2, 64; E:"
@@ -231,7 +231,7 @@ ENDLESS = [
 @cpu_only
 @pytest.mark.parametrize("body", ENDLESS)
 @pytest.mark.promise("A time limit turns an endless kernel into error 702")
-def test_the_time_limit_is_702_and_the_device_is_usable_after_a_reset(body: str) -> None:
+def test_time_limit_is_error_702_and_the_device_works_after_a_reset(body: str) -> None:
     expect(
         f"""
         code, text = run({body!r})
@@ -252,11 +252,11 @@ def test_the_time_limit_is_702_and_the_device_is_usable_after_a_reset(body: str)
         ("stream.sync()", True),
         ("device.sync()", True),
         ("stream.sync()", False),
-        ("driver.cuCtxSynchronize()", False),  # this call waits in C: only the system ends it, as with NVIDIA's
+        ("driver.cuCtxSynchronize()", False),  # this call waits in C: only a signal ends it, as with NVIDIA's driver
     ],
 )
-def test_ctrl_c_gets_out_of_the_wait_for_a_grid_of_every_block(wait: str, caught: bool) -> None:
-    """2^31 - 1 blocks that each take their time: nobody waits for their end, neither in the call nor when the process ends."""
+def test_ctrl_c_interrupts_the_wait_for_a_maximum_grid(wait: str, caught: bool) -> None:
+    """With 2^31 - 1 slow blocks, neither the interrupted call nor process exit waits for the end of the grid."""
     done = run(
         f"""
         signal.signal(signal.SIGINT, signal.default_int_handler if {caught} else signal.SIG_DFL)
@@ -283,7 +283,7 @@ def test_ctrl_c_gets_out_of_the_wait_for_a_grid_of_every_block(wait: str, caught
 @cpu_only
 @pytest.mark.parametrize("body", ENDLESS)
 @pytest.mark.promise("A kernel can be cancelled, and what runs next is unharmed")
-def test_running_kernels_end_at_a_safe_point_when_their_context_goes(body: str) -> None:
+def test_running_kernels_are_cancelled_when_their_context_is_destroyed(body: str) -> None:
     expect(
         f"""
         endless = kernel({body!r})  # unloading it would wait for the grid
@@ -298,7 +298,7 @@ def test_running_kernels_end_at_a_safe_point_when_their_context_goes(body: str) 
 @cpu_only
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.promise("A fault of the host goes to the handler that was there before")
-def test_a_fault_of_the_program_reaches_the_programs_handler(first: bool) -> None:
+def test_fault_of_the_host_reaches_the_previous_signal_handler(first: bool) -> None:
     handlers = "import faulthandler; faulthandler.enable()"
     work = 'assert run("st.global.u32 [%rd1], 1;")[0] == 0'
     done = run("\n".join([handlers, work] if first else [work, handlers, work]) + "\nctypes.string_at(8)")
@@ -309,7 +309,7 @@ def test_a_fault_of_the_program_reaches_the_programs_handler(first: bool) -> Non
 @cpu_only
 @pytest.mark.parametrize("cores", ["0", "0-1", ""])
 @pytest.mark.promise("Blocks that wait for each other make progress, even with one host thread")
-def test_blocks_of_a_cooperative_grid_meet_whatever_the_number_of_cores(cores: str) -> None:
+def test_cooperative_grid_synchronizes_with_any_number_of_cores(cores: str) -> None:
     prefix = ["taskset", "-c", cores] if cores else None
     expect(
         """
@@ -334,7 +334,7 @@ def test_blocks_of_a_cooperative_grid_meet_whatever_the_number_of_cores(cores: s
     )
 
 
-def test_with_blocking_launches_the_traceback_shows_the_launch() -> None:
+def test_traceback_shows_the_launch_with_launch_blocking() -> None:
     """CUDA_LAUNCH_BLOCKING=1, as with a GPU's driver."""
     done = run(
         """

@@ -1,4 +1,4 @@
-"""Trees shaped like wheels, conda environments and toolkits, and a Python of its own for each question."""
+"""Fixtures: folder trees of wheels, conda environments and toolkits, and a separate interpreter for each search."""
 
 import json
 import os
@@ -18,7 +18,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def shared_library(tmp_path_factory):
-    """Makes a real shared library with a given soname; its function tells where it came from."""
+    """Builds a shared library with a given soname; its function returns its path."""
     folder = tmp_path_factory.mktemp("libraries")
 
     def build(path, marker=1):
@@ -35,10 +35,10 @@ def shared_library(tmp_path_factory):
 
 @pytest.fixture
 def ask(tmp_path):
-    """Runs a snippet in a fresh interpreter with a clean environment; what it prints is JSON."""
+    """Runs a snippet in a new interpreter with a clean environment; returns the JSON that it prints."""
     import cuda.pathfinder
 
-    # Our packages alone: the folder they are installed in may hold NVIDIA's wheels too.
+    # Only cucore's packages: their installation folder may also contain NVIDIA's wheels.
     package_root = tmp_path / "packages"
     package_root.mkdir()
     installed = pathlib.Path(cuda.pathfinder.__file__).parents[2]

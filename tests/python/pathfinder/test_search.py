@@ -1,4 +1,4 @@
-"""Where libraries are found, on trees built here; each question runs in a Python of its own."""
+"""Library search in temporary folder trees; each search runs in a separate interpreter."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-# nvjpeg is chosen where the system must not have the library; the tests say so when it does.
+# The tests use nvjpeg, which the system must not have; they are skipped if it does.
 LOAD = "d = pathfinder.load_nvidia_dynamic_lib('nvjpeg'); print(json.dumps([d.abs_path, d.found_via, d.was_already_loaded_from_elsewhere]))"
 TRY = """
 try:
@@ -17,19 +17,19 @@ except pathfinder.DynamicLibNotFoundError as error:
 """
 
 
-def test_a_wheel_of_the_cuda_13_layout(ask, shared_library, tmp_path):
+def test_wheel_of_the_cuda_13_layout_is_found(ask, shared_library, tmp_path):
     path = shared_library(tmp_path / "site-packages/nvidia/cu13/lib/libnvjpeg.so.13")
     put = f"sys.path.append({str(tmp_path / 'site-packages')!r})\n"
     assert ask(put + LOAD) == [path, "site-packages", False]
 
 
-def test_a_wheel_of_the_cuda_12_layout(ask, shared_library, tmp_path):
+def test_wheel_of_the_cuda_12_layout_is_found(ask, shared_library, tmp_path):
     path = shared_library(tmp_path / "site-packages/nvidia/nvjpeg/lib/libnvjpeg.so.12")
     put = f"sys.path.append({str(tmp_path / 'site-packages')!r})\n"
     assert ask(put + LOAD) == [path, "site-packages", False]
 
 
-def test_the_user_site_counts(ask, shared_library, tmp_path):
+def test_user_site_packages_are_searched(ask, shared_library, tmp_path):
     where = ask("import site; print(json.dumps(site.getusersitepackages()))", PYTHONUSERBASE=tmp_path / "user")
     path = shared_library(pathlib.Path(where) / "nvidia/cu13/lib/libnvjpeg.so.13")
     if sys.prefix != sys.base_prefix:
@@ -39,21 +39,21 @@ def test_the_user_site_counts(ask, shared_library, tmp_path):
     assert ask(put + LOAD, PYTHONUSERBASE=tmp_path / "user") == [path, "site-packages", False]
 
 
-def test_conda(ask, shared_library, tmp_path):
+def test_conda_environment_is_searched(ask, shared_library, tmp_path):
     path = shared_library(tmp_path / "env/lib/libnvjpeg.so.13")
     assert ask(LOAD, CONDA_PREFIX=tmp_path / "env") == [path, "conda", False]
 
 
-def test_ld_library_path_counts_as_the_system(ask, shared_library, tmp_path):
+def test_ld_library_path_is_part_of_the_system_search(ask, shared_library, tmp_path):
     path = shared_library(tmp_path / "ld/libnvjpeg.so.13")
     assert ask(LOAD, LD_LIBRARY_PATH=tmp_path / "ld") == [path, "system-search", False]
 
 
-def test_cuda_path_and_cuda_home(ask, shared_library, tmp_path):
+def test_cuda_path_and_cuda_home_follow_the_system_search(ask, shared_library, tmp_path):
     path = shared_library(tmp_path / "toolkit/lib64/libnvjpeg.so.13")
     found = ask(TRY, CUDA_HOME=tmp_path / "toolkit")
     if found[1] == "system-search":
-        assert found[0] != path  # documented: the system's linker comes before CUDA_HOME
+        assert found[0] != path  # documented: the dynamic linker precedes CUDA_HOME
     else:
         assert found == [path, "CUDA_PATH"]
     other = shared_library(tmp_path / "other/lib64/libnvjpeg.so.13")
@@ -61,7 +61,7 @@ def test_cuda_path_and_cuda_home(ask, shared_library, tmp_path):
     assert found[0] == other or found[1] == "system-search"
 
 
-def test_differing_variables_are_warned_about(ask, tmp_path):
+def test_different_cuda_path_and_cuda_home_warn(ask, tmp_path):
     snippet = """
 import warnings
 with warnings.catch_warnings(record=True) as seen:
@@ -75,14 +75,14 @@ print(json.dumps([first, [w.category.__name__ for w in seen]]))
     assert ask(snippet) == [None, []]
 
 
-def test_what_the_process_has_loaded_wins(ask, shared_library, tmp_path):
+def test_loaded_library_precedes_the_search(ask, shared_library, tmp_path):
     path = shared_library(tmp_path / "elsewhere/libnvjpeg.so.13")
     shared_library(tmp_path / "env/lib/libnvjpeg.so.13")
     snippet = f"import ctypes; ctypes.CDLL({path!r})\n"
     assert ask(snippet + LOAD, CONDA_PREFIX=tmp_path / "env") == [path, "was-already-loaded-from-elsewhere", True]
 
 
-def test_a_library_planted_in_the_working_directory_is_never_loaded(ask, shared_library, tmp_path):
+def test_library_in_the_working_directory_is_not_loaded(ask, shared_library, tmp_path):
     here = tmp_path / "here"
     for place in ("", "lib", "lib64", "nvidia/cu13/lib", "nvidia/nvjpeg/lib", "site-packages/nvidia/cu13/lib"):
         shared_library(here / place / "libnvjpeg.so.13")
@@ -116,7 +116,7 @@ print(json.dumps([d.abs_path, "env/lib/libcufft.so.12" in maps]))
     assert ask(snippet, CONDA_PREFIX=tmp_path / "env") == [path, True]
 
 
-def test_a_broken_file_is_passed_over(ask, shared_library, tmp_path):
+def test_invalid_library_file_is_skipped(ask, shared_library, tmp_path):
     broken = tmp_path / "site-packages/nvidia/cu13/lib/libnvjpeg.so.13"
     broken.parent.mkdir(parents=True)
     broken.write_bytes(b"not a library")
@@ -125,7 +125,7 @@ def test_a_broken_file_is_passed_over(ask, shared_library, tmp_path):
     assert ask(put + LOAD, CONDA_PREFIX=tmp_path / "env") == [good, "conda", False]
 
 
-def test_the_answer_is_one_object_for_all_threads(ask, shared_library, tmp_path):
+def test_all_threads_get_the_same_result_object(ask, shared_library, tmp_path):
     shared_library(tmp_path / "env/lib/libnvjpeg.so.13")
     snippet = """
 import threading
@@ -141,13 +141,13 @@ print(json.dumps([len(seen), len({id(s) for s in seen})]))
     assert ask(snippet, CONDA_PREFIX=tmp_path / "env") == [16, 1]
 
 
-def test_processes_agree(ask, shared_library, tmp_path):
+def test_concurrent_processes_get_the_same_result(ask, shared_library, tmp_path):
     path = shared_library(tmp_path / "env/lib/libnvjpeg.so.13")
     answers = {tuple(ask(LOAD, CONDA_PREFIX=tmp_path / "env")) for _ in range(3)}
     assert answers == {(path, "conda", False)}
 
 
-def test_a_miss_carries_every_place_tried(ask, tmp_path):
+def test_missing_library_error_lists_every_path(ask, tmp_path):
     found = ask(TRY, CONDA_PREFIX=tmp_path / "env")
     if found[0] is not None:
         return  # this machine has the library; the C++ tests cover the miss
@@ -156,7 +156,7 @@ def test_a_miss_carries_every_place_tried(ask, tmp_path):
     assert all(place in text for _, place, _ in attempts)
 
 
-def test_headers_static_bitcode_and_programs_in_a_conda_tree(ask, tmp_path):
+def test_headers_static_bitcode_and_programs_are_found_in_conda(ask, tmp_path):
     env = tmp_path / "env"
     for name in ("include/nvFatbin.h", "lib/libcudadevrt.a", "nvvm/libdevice/libdevice.10.bc", "bin/nvprune"):
         (env / name).parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +179,7 @@ print(json.dumps([h.abs_path, h.found_via, pathfinder.find_static_lib("cudadevrt
     ]
 
 
-def test_explain_loads_nothing_and_shows_what_is_shadowed(ask, shared_library, tmp_path):
+def test_explain_loads_nothing_and_lists_shadowed_files(ask, shared_library, tmp_path):
     first = shared_library(tmp_path / "env/lib/libnvjpeg.so.13")
     second = shared_library(tmp_path / "env/lib64/libnvjpeg.so.13")
     snippet = """
@@ -189,7 +189,7 @@ print(json.dumps([r.abs_path, r.found_via, {a.place: a.outcome for a in r.attemp
     path, via, outcomes, loaded, text = ask(snippet, CONDA_PREFIX=tmp_path / "env")
     assert (path, via, loaded) == (first, "conda", False)
     assert outcomes[first] == "found"
-    assert outcomes[second] == "also there, not used"
+    assert outcomes[second] == "also found, not used"
     assert text.splitlines()[0] == f"nvjpeg (library): {first}, found via conda"
 
 
@@ -203,6 +203,6 @@ print(json.dumps([r.abs_path, r.found_via, list(r.attempts[0])]))
     assert ask(snippet, CONDA_PREFIX=tmp_path / "env") == [path, "conda", ["already-loaded", path, "found"]]
 
 
-def test_importing_pulls_in_nothing_heavy(ask):
+def test_import_loads_no_heavy_modules(ask):
     snippet = "print(json.dumps(sorted({'dataclasses', 'inspect', 'subprocess', 'importlib.metadata', 'numpy', 'typing'} & (set(sys.modules) - before))))"
     assert ask(snippet) == []

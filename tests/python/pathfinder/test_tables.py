@@ -1,4 +1,4 @@
-"""The public tables and classes."""
+"""The public tables and classes of pathfinder."""
 
 import pickle
 
@@ -6,7 +6,7 @@ import pytest
 from cuda import pathfinder
 
 
-def test_the_toolkits_libraries_are_listed():
+def test_supported_libraries_of_the_toolkit_are_listed():
     names = pathfinder.SUPPORTED_NVIDIA_LIBNAMES
     assert isinstance(names, tuple)
     assert len(names) == 29
@@ -14,21 +14,21 @@ def test_the_toolkits_libraries_are_listed():
     assert names[-3:] == ("cupti", "cudla", "cufile")
 
 
-def test_the_headers_table_names_a_proof_for_each_set():
+def test_headers_table_has_an_identifying_file_for_each_set():
     table = pathfinder.SUPPORTED_HEADERS_CTK
     assert len(table) == 17
     assert table["cccl"] == "cuda/std/version"
     assert table["profiler"] == "cuda_profiler_api.h"
 
 
-def test_the_small_tables():
+def test_static_bitcode_and_program_tables_are_complete():
     assert pathfinder.SUPPORTED_STATIC_LIBS == ("cudadevrt",)
     assert pathfinder.SUPPORTED_BITCODE_LIBS == ("device", "nccl_device", "nvshmem_device")
     assert pathfinder.SUPPORTED_BINARY_UTILITIES[0] == "nvcc"
     assert len(pathfinder.SUPPORTED_BINARY_UTILITIES) == 16
 
 
-def test_loaded_dl_compares_by_value_and_shows_its_fields():
+def test_loaded_dl_compares_by_value_and_repr_shows_fields():
     one = pathfinder.LoadedDL("/a/libx.so", False, 7, "conda")
     assert one == pathfinder.LoadedDL("/a/libx.so", False, 7, "conda")
     assert one != pathfinder.LoadedDL("/a/libx.so", True, 7, "conda")
@@ -45,7 +45,7 @@ def test_located_files_are_frozen_hashable_and_picklable():
     assert hash(one) == hash(pickle.loads(pickle.dumps(one)))
 
 
-def test_unknown_names_raise_what_the_reference_raises():
+def test_unknown_name_raises_the_documented_exception():
     with pytest.raises(pathfinder.DynamicLibUnknownError, match="nothing"):
         pathfinder.load_nvidia_dynamic_lib("nothing")
     with pytest.raises(RuntimeError):
@@ -58,7 +58,7 @@ def test_unknown_names_raise_what_the_reference_raises():
         pathfinder.find_nvidia_binary_utility("nothing")
 
 
-def test_exceptions_are_related_as_documented():
+def test_exceptions_have_the_documented_bases():
     assert issubclass(pathfinder.DynamicLibUnknownError, pathfinder.DynamicLibNotFoundError)
     assert issubclass(pathfinder.DynamicLibNotAvailableError, pathfinder.DynamicLibNotFoundError)
     assert issubclass(pathfinder.DynamicLibNotFoundError, RuntimeError)

@@ -1,4 +1,4 @@
-"""NVIDIA's real wheels in virtual environments of their own. Needs the network; skipped without."""
+"""NVIDIA's wheels in separate virtual environments. Skipped without network."""
 
 import pathlib
 import subprocess
@@ -49,7 +49,7 @@ print(json.dumps([d.abs_path, d.found_via, major.value, h.abs_path, h.found_via]
     ("requirement", "major", "folder"),
     [("nvidia-cuda-nvrtc-cu12", 12, "nvidia/cuda_nvrtc"), ("nvidia-cuda-nvrtc==13.*", 13, "nvidia/cu13")],
 )
-def test_nvrtc_of_a_real_wheel(ask, environment_with, requirement, major, folder):
+def test_nvrtc_of_an_installed_wheel_is_found(ask, environment_with, requirement, major, folder):
     venv, python = environment_with(requirement)
     path, via, found_major, headers, headers_via = ask(SNIPPET, python=str(python))
     assert pathlib.Path(path).is_relative_to(venv)

@@ -1,9 +1,9 @@
-"""Records what a GPU answers to every form of tests/ptx.
+"""Records the results of a GPU for every form of tests/ptx.
 
     python tests/python/ptx/record.py [--output folder] [family ...]     on a machine with the GPU
-    python tests/python/ptx/record.py --assemble ptxas [family ...]      only asks ptxas whether each form is PTX
+    python tests/python/ptx/record.py --assemble ptxas [family ...]      only checks each form with ptxas
 
-Each family runs in a process of its own, so that a form that hangs or faults costs only itself.
+Each family runs in a separate process, so that a form that hangs or faults affects no others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from ptxsuite import recording
 from ptxsuite.forms import Form, batches, families, module
 
-FAMILY_SECONDS = 60  # a family takes one or two; past this one of its forms hangs
+FAMILY_SECONDS = 60  # seconds per family; normally one or two
 FORM_SECONDS = 10
 
 
@@ -40,7 +40,7 @@ def child(family: str, ids: list[str]) -> None:
 
 
 def ask(family: str, ids: list[str], seconds: float) -> dict[str, bytes | str] | str:
-    """A child's results, or what became of it."""
+    """The results of a child process, or its error."""
     command = [sys.executable, __file__, "--child", json.dumps([family, ids])]
     try:
         done = subprocess.run(command, capture_output=True, timeout=seconds, check=False)
@@ -64,7 +64,7 @@ def record(family: str, forms: list[Form]) -> dict[str, bytes | str]:
 
 
 def assemble(ptxas: str, forms: list[Form]) -> dict[str, str]:
-    """The forms ptxas rejects, with its words."""
+    """The forms that ptxas rejects, with its messages."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "forms.ptx"
 

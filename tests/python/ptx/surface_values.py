@@ -1,6 +1,6 @@
-"""Surface loads, stores and reductions of every form, inside and outside of the surface, for comparison with what a GPU answered.
+"""Surface loads, stores and reductions of every form, inside and outside the surface, for comparison with a GPU.
 
-python surface_values.py OUTPUT.xz [--traps]     writes the answers of the device in use (--traps: to what may end a context, and to queries)
+python surface_values.py OUTPUT.xz [--traps]     writes the results of the current device (--traps: of accesses that may fault, and of queries)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAYERED, SURFACE, CUBE = 1, 2, 4
 # CUarray_format and bytes of a channel.
 FORMATS = {"u8": (1, 1), "u16": (2, 2), "u32": (3, 4), "s8": (8, 1), "s16": (9, 2), "s32": (10, 4), "f16": (16, 2), "f32": (32, 4),
            "unorm8": (0xC0, 1), "snorm8": (0xC6, 1), "unorm16": (0xC3, 2), "snorm16": (0xC9, 2)}  # fmt: skip
-# Width, height, depth as an array descriptor gives them, and flags. A cubemap's face is a layer.
+# Width, height, depth as in an array descriptor, and flags. A cubemap's face is a layer.
 SHAPES = {"1d": (12, 0, 0, 0), "2d": (8, 5, 0, 0), "3d": (4, 3, 5, 0), "a1d": (12, 0, 3, LAYERED), "a2d": (8, 5, 3, LAYERED),
           "cube": (4, 4, 6, CUBE), "acube": (4, 4, 12, CUBE | LAYERED)}  # fmt: skip
 BYTES = {"b8": 1, "b16": 2, "b32": 4, "u32": 4, "s32": 4, "b64": 8, "u64": 8, "s64": 8, "f16": 2, "f32": 4}
@@ -70,7 +70,7 @@ def cases() -> Iterator[Case]:
         access = vector * BYTES[type]
         if access in sizes:
             yield Case(op, shape, vector, type, mode, *sizes[access])
-            if shape == "2d":  # texels of other sizes than the access's
+            if shape == "2d":  # texel sizes that differ from the access size
                 for other in sizes.values():
                     if other != sizes[access]:
                         yield Case(op, shape, vector, type, mode, *other)
@@ -96,7 +96,7 @@ def cases() -> Iterator[Case]:
 
 
 def traps() -> Iterator[tuple[Case, tuple[int, int, int]]]:
-    """Calls that may end a context: each has a process of its own. Coordinates are in bytes."""
+    """Accesses that may fault: each runs in a separate process. Coordinates are in bytes."""
     load, store = Case("suld.b", "2d", 1, "b32", "trap", "u32", 1), Case("sust.b", "2d", 1, "b32", "trap", "u32", 1)
     for case in (load, store):
         for at in ((0, 0, 0), (-4, 0, 0), (32, 0, 0), (0, -1, 0), (0, 5, 0), (2, 0, 0)):
@@ -110,7 +110,7 @@ def traps() -> Iterator[tuple[Case, tuple[int, int, int]]]:
 
 
 def coordinates(case: Case) -> np.ndarray:
-    """Whole texels (or whole accesses, where they are larger): inside, on the edges and outside; x in bytes save for formatted access."""
+    """Whole texels (or whole accesses, if larger) inside, on the edges and outside; x is in bytes except for formatted access."""
     width, height, depth, _ = SHAPES[case.shape]
     height, depth = max(height, 1), max(depth, 1)
     step = 1 if case.op.startswith(("sust.p", "sured.p")) else max(case.access, case.texel)
@@ -128,7 +128,7 @@ def picture(case: Case) -> np.ndarray:
 
 
 def values(case: Case) -> np.ndarray:
-    """What is stored or combined: 32 bytes for each place. Formatted stores take numbers near the ends of their ranges, too."""
+    """Operands of stores and reductions: 32 bytes per position. Formatted stores include numbers near the ends of their ranges."""
     random = np.random.RandomState(9)
     count = len(coordinates(case))
     if case.op == "sust.p":
@@ -146,7 +146,7 @@ def values(case: Case) -> np.ndarray:
 
 
 def text_of(case: Case) -> bytes:
-    """One thread walks over all places, so that what meets in a place comes in their order."""
+    """One thread visits all positions, so that accesses to one position have a fixed order."""
     register, size = REGISTERS[BYTES[case.type]], BYTES[case.type]
     names = [f"%v{k}" for k in range(case.vector)]
     value = "{" + ", ".join(names) + "}" if case.vector > 1 else names[0]
@@ -189,7 +189,7 @@ def copy(array: ctypes.c_void_p, data: np.ndarray, back: bool) -> None:
 
 
 def answer(case: Case, places: np.ndarray | None = None) -> str:
-    """The bytes loaded, or the surface afterwards, in hexadecimal digits; or what the driver said to the text or the array."""
+    """The loaded bytes, or the surface afterwards, in hexadecimal; or the driver's error for the PTX text or the array."""
     width, height, depth, flags = SHAPES[case.shape]
     kind = FORMATS[case.format][0] + (
         case.channels >> 1 if "norm" in case.format else 0
@@ -231,7 +231,7 @@ def answer(case: Case, places: np.ndarray | None = None) -> str:
 
 
 def collect(todo: list[tuple[Case, tuple[int, int, int] | None]]) -> list[str]:
-    """The answers one by one. A fault ends a context: another process goes on behind it."""
+    """The results one by one. A fault ends the context: a new process continues after it."""
     answers: list[str] = []
     while len(answers) < len(todo):
         rest = json.dumps([[asdict(case), at] for case, at in todo[len(answers) :]])
@@ -254,7 +254,7 @@ def walk(todo: list[tuple[Case, tuple[int, int, int] | None]]) -> None:
 
 
 def queries() -> dict[str, str]:
-    """Every question that suq and txq can ask: the number, or what the driver said to the text."""
+    """The results of all suq and txq queries: a number, or the driver's error for the PTX text."""
     answers = {}
     for op, asked in (
         ("suq", ("width", "height", "depth", "array_size", "channel_data_type", "channel_order", "memory_layout")),

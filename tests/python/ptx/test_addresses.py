@@ -1,4 +1,4 @@
-"""Addresses of shared, local and constant memory: sums of 32 bits that wrap, and the memory of other blocks of a cluster."""
+"""Addresses of shared, local and constant memory: 32-bit sums that wrap, and memory of other blocks of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
 THREADS = 96
 TID = np.arange(THREADS, dtype=np.int32)
 
-# %below is the address of this thread's 16 bytes less 4096 (which the device cannot see), so it lies below zero; [%below+4096] is good.
+# %below is the address of this thread's 16 bytes minus 4096 (opaque to the compiler), so it is negative; [%below+4096] is valid.
 BELOW = """
   .reg .b32 %r<30>, %n, %t, %at, %below; .reg .b64 %rd<20>; .reg .pred %p<4>;
   ld.param.u64 %rd0, [out]; ld.param.u32 %n, [n];
@@ -85,7 +85,7 @@ SUMS = {
 
 
 ON_GPU = os.environ.get("CUCORE_DEVICE") == "gpu"
-# An H200 checks the register of a shared::cluster access and the operand of mapa before it adds the number: faults 700 and 715.
+# An H200 checks the register of a shared::cluster access and the operand of mapa before it adds the offset: faults 700 and 715.
 FAULTS_ON_GPU = {"shared::cluster", "mapa.u64 of an address below, then a sum"}
 
 
@@ -95,12 +95,12 @@ def cases(bodies: dict[str, str]) -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize("body", cases(SUMS))
-def test_a_shared_address_wraps_at_32_bits(body: str, width: str) -> None:
+def test_shared_address_wraps_at_32_bits(body: str, width: str) -> None:
     assert answers(kernel(body + " st.global.u32 [%rd0], %r1;")) == TID.tolist()
 
 
-def test_a_sum_in_a_loop_wraps_at_32_bits(width: str) -> None:
-    """The register counts up from below zero; the compiler of the device knows neither its start nor its end."""
+def test_shared_address_in_a_loop_wraps_at_32_bits(width: str) -> None:
+    """The register counts up from a negative value; its bounds are unknown to the compiler."""
     program = kernel("""
       mov.u32 %r5, 0;
     again:
@@ -113,7 +113,7 @@ def test_a_sum_in_a_loop_wraps_at_32_bits(width: str) -> None:
 
 
 def test_local_and_constant_memory_have_32_bit_addresses(width: str) -> None:
-    """As `-nvptx-short-ptr` makes them."""
+    """As the option `-nvptx-short-ptr` generates them."""
     text = f"""{HEAD}.const .align 4 .b32 table[8] = {{10, 11, 12, 13, 14, 15, 16, 17}};
     .visible .entry k(.param .u64 out, .param .u32 n) {{
       .local .align 4 .b8 cells[64];
@@ -180,7 +180,7 @@ FAR = {
 
 
 @pytest.mark.parametrize("body", cases(FAR))
-def test_a_block_writes_to_another_of_its_cluster(body: str, width: str) -> None:
+def test_block_writes_shared_memory_of_another_block_of_its_cluster(body: str, width: str) -> None:
     program = kernel(
         f"{CLUSTER}{body}{MEET} ld.shared.u32 %r6, [%at]; st.global.u32 [%rd0], %r6; {MEET}",
         directives=".reqnctapercluster 2, 1, 1",
@@ -191,7 +191,7 @@ def test_a_block_writes_to_another_of_its_cluster(body: str, width: str) -> None
 @pytest.mark.skipif(
     os.environ.get("CUCORE_DEVICE") == "gpu", reason="variables lie above 1 KiB there, so that sums need not wrap"
 )
-def test_an_address_below_zero_can_be_mapped(width: str) -> None:
+def test_negative_shared_address_can_be_mapped(width: str) -> None:
     body = "mapa.shared::cluster.u32 %far, %below, %other; st.shared::cluster.u32 [%far+4096], %r1;"
     program = kernel(
         f"{CLUSTER}{body}{MEET} ld.shared.u32 %r6, [%at]; st.global.u32 [%rd0], %r6; {MEET}",
@@ -214,7 +214,7 @@ READ = {
 
 
 @pytest.mark.parametrize("body", [pytest.param(b, id=name) for name, b in READ.items()])
-def test_a_block_reads_from_another_of_its_cluster(body: str, width: str) -> None:
+def test_block_reads_shared_memory_of_another_block_of_its_cluster(body: str, width: str) -> None:
     program = kernel(
         f"{CLUSTER} st.shared.u32 [%at], %r1; {MEET}{body} st.global.u32 [%rd0], %r6; {MEET}",
         directives=".reqnctapercluster 2, 1, 1",
@@ -222,7 +222,7 @@ def test_a_block_reads_from_another_of_its_cluster(body: str, width: str) -> Non
     assert answers(program, 2, 64) == [*range(1000, 1064), *range(64)]
 
 
-def test_every_form_of_address_has_the_rank_of_its_block(width: str) -> None:
+def test_every_address_form_has_the_rank_of_its_block(width: str) -> None:
     program = kernel(
         CLUSTER
         + """
@@ -240,7 +240,7 @@ def test_every_form_of_address_has_the_rank_of_its_block(width: str) -> None:
     assert answers(program, 2, 64) == [10110011] * 64 + [1001100] * 64
 
 
-def test_cuda_writes_below_an_index_that_is_negative(width: str) -> None:
+def test_cuda_kernel_writes_with_a_negative_index(width: str) -> None:
     skip_module_without_nvrtc()
     program = Program("""
     extern "C" __global__ void k(int* out, int n) {
@@ -256,7 +256,7 @@ def test_cuda_writes_below_an_index_that_is_negative(width: str) -> None:
     assert out.tolist() == list(range(95, -1, -1))
 
 
-def test_cuda_writes_to_an_element_of_another_block(width: str) -> None:
+def test_cuda_kernel_writes_to_shared_memory_of_another_block(width: str) -> None:
     skip_module_without_nvrtc()
     program = Program("""
     #include <cooperative_groups.h>

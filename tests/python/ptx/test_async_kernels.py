@@ -1,4 +1,4 @@
-"""Kernels with libcu++'s atomics and barriers and with asynchronous copies, through NVRTC, against NumPy."""
+"""Kernels with libcu++ atomics and barriers and asynchronous copies, compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxsuite.program import Program
 skip_module_without_nvrtc()
 
 
-def test_libcuxx_atomics_and_barrier() -> None:
+def test_libcuxx_atomics_and_barrier_match_numpy() -> None:
     program = Program("""
     #include <cuda/atomic>
     #include <cuda/barrier>
@@ -41,7 +41,7 @@ def test_libcuxx_atomics_and_barrier() -> None:
     assert sums.view(np.int32)[1] == 95
 
 
-def test_asynchronous_copy_pipeline() -> None:
+def test_async_copy_pipeline_matches_numpy() -> None:
     program = Program("""
     #include <cuda_pipeline.h>
     extern "C" __global__ void stream(const float4* in, float4* out, int tiles) {
@@ -70,7 +70,7 @@ def test_asynchronous_copy_pipeline() -> None:
     assert np.array_equal(out, expected)
 
 
-def test_bulk_copy_with_a_barrier() -> None:
+def test_bulk_copy_with_a_barrier_matches_numpy() -> None:
     program = Program(
         """
     #include <cuda/barrier>
@@ -100,8 +100,8 @@ def test_bulk_copy_with_a_barrier() -> None:
     assert np.array_equal(out.reshape(4, 256), data.reshape(4, 256)[:, ::-1])
 
 
-def test_warps_with_roles_pass_tiles_through_a_ring_of_barriers() -> None:
-    """One thread fetches with bulk copies, four warps add up, as matrix kernels on Hopper do; counted on by semaphores and a latch."""
+def test_specialized_warps_pass_tiles_through_a_ring_of_barriers() -> None:
+    """One thread loads with bulk copies and four warps sum, as in matrix kernels for Hopper; semaphores and a latch synchronize them."""
     program = Program("""
     #include <cuda/ptx>
     #include <cuda/semaphore>

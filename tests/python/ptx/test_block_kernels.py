@@ -1,4 +1,4 @@
-"""Kernels that work block by block (CUB, shared memory, barriers), through NVRTC, against NumPy."""
+"""Block-level kernels (CUB, shared memory, barriers), compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxsuite.program import Program
 skip_module_without_nvrtc()
 
 
-def test_cub_block_scan_and_reduce() -> None:
+def test_cub_block_scan_and_reduce_match_numpy() -> None:
     program = Program("""
     #include <cub/block/block_scan.cuh>
     #include <cub/block/block_reduce.cuh>
@@ -35,7 +35,7 @@ def test_cub_block_scan_and_reduce() -> None:
     assert np.array_equal(sums, rows.sum(axis=1))
 
 
-def test_cub_block_radix_sort() -> None:
+def test_cub_block_radix_sort_matches_numpy() -> None:
     program = Program("""
     #include <cub/block/block_radix_sort.cuh>
     #include <cub/block/block_load.cuh>
@@ -60,7 +60,7 @@ def test_cub_block_radix_sort() -> None:
     assert np.array_equal(data, expected)
 
 
-def test_cub_warp_scan_and_merge_sort() -> None:
+def test_cub_warp_scan_and_merge_sort_match_numpy() -> None:
     program = Program("""
     #include <cub/warp/warp_scan.cuh>
     #include <cub/warp/warp_merge_sort.cuh>
@@ -87,7 +87,7 @@ def test_cub_warp_scan_and_merge_sort() -> None:
     assert np.array_equal(maxima.reshape(4, 32), np.maximum.accumulate(rows[:, ::4], axis=1))
 
 
-def test_tiled_matrix_product_in_dynamic_shared_memory() -> None:
+def test_tiled_matrix_product_in_dynamic_shared_memory_matches_numpy() -> None:
     program = Program("""
     extern "C" __global__ void product(const float* a, const float* b, float* c, int n) {
       extern __shared__ float tile[];
@@ -110,7 +110,7 @@ def test_tiled_matrix_product_in_dynamic_shared_memory() -> None:
     assert np.allclose(c, a @ b, rtol=1e-5)
 
 
-def test_histogram_with_shared_atomics() -> None:
+def test_histogram_with_shared_atomics_matches_numpy() -> None:
     program = Program("""
     extern "C" __global__ void histogram(const unsigned char* in, int n, unsigned* out) {
       __shared__ unsigned bins[256];
@@ -127,7 +127,7 @@ def test_histogram_with_shared_atomics() -> None:
     assert np.array_equal(out, np.bincount(data, minlength=256))
 
 
-def test_block_reductions_of_the_barrier() -> None:
+def test_barrier_reductions_match_numpy() -> None:
     program = Program("""
     extern "C" __global__ void votes(const int* in, int* out) {
       int v = in[blockIdx.x * blockDim.x + threadIdx.x];
@@ -143,7 +143,7 @@ def test_block_reductions_of_the_barrier() -> None:
     assert np.array_equal(out, np.stack([(rows > 0).sum(1), (rows > -999).all(1), (rows == 7).any(1)], axis=1))
 
 
-def test_bitonic_sort_between_barriers() -> None:
+def test_bitonic_sort_with_barriers_matches_numpy() -> None:
     program = Program("""
     extern "C" __global__ void sort(float* keys) {
       __shared__ float s[512];

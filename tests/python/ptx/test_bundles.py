@@ -1,5 +1,5 @@
-"""Every bundle of instructions that real kernels need (docs/design/ptx.md), in a kernel as CUDA programmers write it: the PTX that
-NVRTC makes of it uses the bundle's families, and running it gives the right answer."""
+"""Every instruction bundle of docs/design/ptx.md in a typical CUDA kernel: the PTX that NVRTC generates uses the bundle's
+instruction families, and the kernel computes the right result."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("bundle", [pytest.param(b, id=b.name) for b in BUNDLES])
-def test_a_bundle_runs(bundle: Bundle) -> None:
+def test_bundle_uses_its_instructions_and_computes_the_result(bundle: Bundle) -> None:
     program = Program(bundle.source, *bundle.options, arch=bundle.arch)
     text = program.ptx.decode()
-    families = re.findall(r"(?:[^|(]|\([^)]*\))+", bundle.uses)  # a family may have alternatives in parentheses
+    families = re.findall(r"(?:[^|(]|\([^)]*\))+", bundle.uses)  # a family may contain alternatives in parentheses
     missing = [family for family in families if not re.search(family, text)]
     assert not missing, "NVRTC made no such instruction of this kernel"
     bundle.check(program)
 
 
-def test_the_documentation_lists_every_bundle() -> None:
+def test_documentation_lists_every_bundle() -> None:
     text = (ROOT / "docs" / "design" / "ptx.md").read_text()
     listed = re.findall(r"^\| ([^|]+?) \| [\d.]+ %", text, re.M)
     assert [name for name in listed if not name.startswith("needs a device linker")] == [b.name for b in BUNDLES]

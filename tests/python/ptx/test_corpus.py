@@ -1,5 +1,5 @@
-"""CUDA C++ as programmers write it (corpus/*.cu: CUB, cooperative groups, libcu++, half precision, tensor cores, textures, the language),
-compiled by NVRTC for an old and a new target, loads with all its kernels; what has a simple answer also runs and gives it."""
+"""Typical CUDA C++ programs (corpus/*.cu: CUB, cooperative groups, libcu++, half precision, tensor cores, textures, the language),
+compiled with NVRTC for an old and a new target, load with all their kernels; those with a simple result also run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def source(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.cu")))
-def test_a_program_loads_with_all_its_kernels(name: str) -> None:
+def test_program_loads_with_all_its_kernels(name: str) -> None:
     text = compile_ptx(source(name), "--device-int128")
     module = device().load(text)
     names = [line.split(b".entry ")[1].split(b"(")[0].strip() for line in text.splitlines() if b".entry " in line]
@@ -34,13 +34,13 @@ def test_a_program_loads_with_all_its_kernels(name: str) -> None:
     device().unload(module)
 
 
-def test_line_information_does_not_change_what_loads() -> None:
+def test_program_with_line_information_loads() -> None:
     module = device().load(compile_ptx(source("language.cu"), "-lineinfo"))
     device().function(module, "everything")
     device().unload(module)
 
 
-def test_cub_sorts_and_sums() -> None:
+def test_cub_program_computes_the_result() -> None:
     program = Program(source("cub.cu"))
     keys = (np.arange(1024, dtype=np.uint64) * 2654435761 % (1 << 32)).astype(np.uint32)
     out = np.zeros_like(keys)
@@ -55,7 +55,7 @@ def test_cub_sorts_and_sums() -> None:
         assert result[thread] == values[:thread].sum() + values.sum() + values[thread : thread + 16].max()
 
 
-def test_tensor_cores_multiply() -> None:
+def test_tensor_core_program_computes_the_product() -> None:
     program = Program(source("tensor.cu"))
     i, j = np.meshgrid(np.arange(16), np.arange(16), indexing="ij")
     a = ((i * 3 + j) % 5 - 2).astype(np.float16)
@@ -67,14 +67,14 @@ def test_tensor_cores_multiply() -> None:
     np.testing.assert_array_equal(d.T.astype(np.float32), wanted)
 
 
-def test_clusters_read_each_others_shared_memory() -> None:
+def test_blocks_of_a_cluster_read_each_others_shared_memory() -> None:
     program = Program(source("cooperative.cu"))
     values = np.arange(32, dtype=np.int32)
     program.run("clusters", 2, 32, values)
     assert sorted(values) == list(range(32))
 
 
-def test_the_language_works() -> None:
+def test_language_program_computes_the_result() -> None:
     class Big(ctypes.Structure):
         _fields_ = [("v", ctypes.c_double * 9), ("k", ctypes.c_int)]
 

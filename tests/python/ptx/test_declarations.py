@@ -1,4 +1,4 @@
-"""Variables declared inside kernels and device functions: each has a place of its own, for as long as its space says."""
+"""Variables declared inside kernels and device functions: separate memory with the lifetime of their state space."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def static_shared(program: Program, kernel: str) -> int:
     return size.value
 
 
-# Keeps the sum of all that it was given, in shared memory that nobody else names; answers it.
+# Accumulates its arguments in its own shared memory and returns the sum.
 SUM = """
 .func (.reg .b32 sum) add_up(.reg .b32 v) {
   .shared .align 4 .b32 kept[64]; .reg .b32 %a, %b;
@@ -45,8 +45,8 @@ SUM = """
 CLEAR = SUM.replace("add_up", "clear").replace("ld.shared.u32 %b, [%a];", "mov.u32 %b, 0;")
 
 
-def test_shared_memory_of_a_function_overlaps_nothing(width: str) -> None:
-    """Each of two functions and the kernel has a variable named `kept`, and the module too."""
+def test_shared_memory_of_a_function_does_not_overlap(width: str) -> None:
+    """Two functions, the kernel and the module each have a variable named `kept`."""
     program = Program.of_ptx(
         f"{HEAD}.shared .align 4 .b32 kept[64];\n{SUM}{CLEAR}"
         + entry(
@@ -84,7 +84,7 @@ def test_kernels_have_the_shared_memory_of_the_functions_they_call() -> None:
     assert static_shared(program, "three") == 32016
 
 
-def test_a_recursive_function_has_its_shared_memory_once(width: str) -> None:
+def test_recursive_function_has_one_shared_memory_instance(width: str) -> None:
     program = Program.of_ptx(
         f"""{HEAD}
         .func (.reg .b32 r) down(.reg .b32 n) {{
@@ -99,7 +99,7 @@ def test_a_recursive_function_has_its_shared_memory_once(width: str) -> None:
     assert run(program) == [(t % 8) * (t % 8 + 1) // 2 for t in range(64)]
 
 
-def test_dynamic_shared_memory_lies_behind_that_of_functions(width: str) -> None:
+def test_dynamic_shared_memory_follows_that_of_functions(width: str) -> None:
     program = Program.of_ptx(
         f"{HEAD}.extern .shared .align 16 .b8 dynamic[];\n{CLEAR}{SUM.replace('add_up', 'touch')}"
         """
@@ -118,7 +118,7 @@ def test_dynamic_shared_memory_lies_behind_that_of_functions(width: str) -> None
     assert run(program, shared=256) == list(range(64))
 
 
-def test_a_function_called_through_a_pointer_keeps_its_shared_memory(width: str) -> None:
+def test_function_called_through_a_pointer_has_its_shared_memory(width: str) -> None:
     program = Program.of_ptx(
         f"{HEAD}{CLEAR}{SUM}"
         + entry(
@@ -133,8 +133,8 @@ def test_a_function_called_through_a_pointer_keeps_its_shared_memory(width: str)
     assert run(program) == [3000 + t for t in range(64)]
 
 
-def test_shared_memory_of_linked_modules_overlaps_nothing(width: str) -> None:
-    """The function comes from another module than the kernel; each module has shared memory of its own."""
+def test_shared_memory_of_linked_modules_does_not_overlap(width: str) -> None:
+    """The function and the kernel are in different modules; each module has its own shared memory."""
     caller = f"{HEAD}.extern .func (.reg .b32 sum) clear(.reg .b32 v);\n" + entry(
         "k",
         """
@@ -179,7 +179,7 @@ def test_variables_of_a_function_live_as_long_as_the_module(width: str) -> None:
     assert run(program, "other") == [1000] * 64
 
 
-def test_a_variable_of_a_kernel_may_hold_the_address_of_another(width: str) -> None:
+def test_variable_of_a_kernel_is_initialized_with_the_address_of_another(width: str) -> None:
     program = Program.of_ptx(
         f"{HEAD}.global .align 4 .b32 cells[4] = {{1, 2, 3, 4}};\n"
         + entry(
@@ -194,7 +194,7 @@ def test_a_variable_of_a_kernel_may_hold_the_address_of_another(width: str) -> N
     assert run(program) == [83] * 64
 
 
-def test_scopes_may_use_a_name_again(width: str) -> None:
+def test_nested_scope_may_redeclare_a_name(width: str) -> None:
     program = Program.of_ptx(
         HEAD
         + entry(
@@ -210,7 +210,7 @@ def test_scopes_may_use_a_name_again(width: str) -> None:
     assert run(program) == [1000 + t for t in range(64)]
 
 
-def test_numbered_variables_are_variables_of_their_own(width: str) -> None:
+def test_numbered_variables_are_separate(width: str) -> None:
     program = Program.of_ptx(
         f"{HEAD}.global .align 4 .b32 g<3>;\n"
         + entry(
@@ -246,7 +246,7 @@ WRONG = {
 
 @pytest.mark.skipif(os.environ.get("CUCORE_DEVICE") == "gpu", reason="about the CPU device's words")
 @pytest.mark.parametrize("line", WRONG)
-def test_a_declaration_that_cannot_be_is_refused_with_its_place(line: str) -> None:
+def test_invalid_declaration_is_an_error_with_its_position(line: str) -> None:
     place, words = WRONG[line]
     for head in (".visible .entry k()", ".func f()"):
         with pytest.raises(DriverError) as error:

@@ -1,13 +1,11 @@
-"""Values that differ between the lanes of a group in ways that vector code must not assume away, with every number of lanes.
+"""Divergent values that vector code must handle per lane, with every number of lanes.
 
-Each kernel is the smallest form of a wrong result that random programs (tests/fuzz/kernels) showed: 32-bit values that wrap within a
-group, facts that hold on one side of a branch only, variables that only some threads assign, and warp operations that lanes reach at
-different places of the code.
+Each kernel is a reduced random program (tests/fuzz/kernels) that once had a wrong result: 32-bit values that wrap within a group,
+conditions that hold on one side of a branch only, variables that only some threads assign, and warp operations that lanes execute at
+different places in the code.
 """
 
 from __future__ import annotations
-
-import os
 
 import numpy as np
 import pytest
@@ -16,19 +14,13 @@ from ptxsuite.program import Program
 
 skip_module_without_nvrtc()
 
-ON_GPU = os.environ.get("CUCORE_DEVICE") == "gpu"
+
+pytestmark = pytest.mark.usefixtures("any_width")
 
 
-@pytest.fixture(params=["device"] if ON_GPU else ["1", "4", "8", "16", "32", "default", "baseline"], autouse=True)
-def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Read when a module is loaded."""
-    if request.param == "baseline":
-        monkeypatch.setenv("CUCORE_CPU_TIER", "baseline")
-    elif request.param.isdigit():
-        monkeypatch.setenv("CUCORE_CPU_W", request.param)
-    if not ON_GPU:
-        monkeypatch.setenv("CUCORE_CPU_CACHE", "0")
-    return str(request.param)
+@pytest.fixture(autouse=True)
+def without_disk_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUCORE_CPU_CACHE", "0")
 
 
 def words(count: int, seed: int = 1) -> np.ndarray:
@@ -39,7 +31,7 @@ def words(count: int, seed: int = 1) -> np.ndarray:
 
 
 @pytest.mark.parametrize("step", [2654435761, 0x18000000, 0x08000001, 0x40000001, 1 << 31, 1])
-def test_a_32_bit_multiple_that_wraps_is_widened_lane_by_lane(step: int) -> None:
+def test_wrapping_32_bit_stride_is_widened_per_lane(step: int) -> None:
     program = Program(
         """
     extern "C" __global__ void widen(unsigned long long* u, long long* s, double* d, unsigned step) {
@@ -72,7 +64,7 @@ STEPS = (1, 9, 16, 60, 4097, 8192, 60523)
 
 
 @pytest.mark.parametrize("type", NARROW)
-def test_a_narrow_multiple_that_wraps_is_widened_lane_by_lane(type: str) -> None:
+def test_wrapping_narrow_stride_is_widened_per_lane(type: str) -> None:
     kernels = "".join(
         f"""
     extern "C" __global__ void by{step}(int* to32, long long* to64, float* f) {{
@@ -105,7 +97,7 @@ def test_a_narrow_multiple_that_wraps_is_widened_lane_by_lane(type: str) -> None
         ("unsigned", np.uint32, 2654435761, 100),
     ],
 )
-def test_a_comparison_of_a_multiple_that_wraps_is_made_lane_by_lane(
+def test_comparison_of_a_wrapping_stride_is_evaluated_per_lane(
     type: str, dtype: type[np.integer], step: int, limit: int
 ) -> None:
     names = {"lt": "<", "ge": ">=", "eq": "==", "gt": ">"}
@@ -128,11 +120,11 @@ def test_a_comparison_of_a_multiple_that_wraps_is_made_lane_by_lane(
         assert np.array_equal(out, np.where(holds, given * np.int32(3) + np.int32(1), 0)), name
 
 
-# -- what holds on one side of a branch only --
+# -- conditions that hold on one side of a branch only --
 
 
 @pytest.mark.parametrize("condition", ["j >= 0", "j > 3", "j < 0"])
-def test_a_fact_of_a_branch_does_not_hold_beside_it(condition: str) -> None:
+def test_condition_of_a_branch_is_not_assumed_outside_it(condition: str) -> None:
     program = Program(f"""
     extern "C" __global__ void stencil(const long long* p, long long* o) {{
       const int G = blockIdx.x * blockDim.x + threadIdx.x;
@@ -154,7 +146,7 @@ def test_a_fact_of_a_branch_does_not_hold_beside_it(condition: str) -> None:
 
 
 @pytest.mark.parametrize("condition", ["threadIdx.x == 31", "threadIdx.x < 5", "(threadIdx.x & 3) == 1"])
-def test_a_variable_that_some_threads_assign_is_kept_for_them(condition: str) -> None:
+def test_conditionally_assigned_variable_is_kept_per_lane(condition: str) -> None:
     program = Program(f"""
     extern "C" __global__ void kept(const unsigned* in, unsigned* out, int n) {{
       const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -178,7 +170,7 @@ def test_a_variable_that_some_threads_assign_is_kept_for_them(condition: str) ->
 
 
 @pytest.mark.parametrize("limit", [39, 1, 32, 63])
-def test_variables_that_some_threads_assign_live_across_a_barrier(limit: int) -> None:
+def test_conditionally_assigned_variables_live_across_a_barrier(limit: int) -> None:
     program = Program(
         """
     extern "C" __global__ void across(const unsigned* in, unsigned* out, int n, int limit) {
@@ -210,7 +202,7 @@ def test_variables_that_some_threads_assign_live_across_a_barrier(limit: int) ->
 
 
 @pytest.mark.parametrize("threads", [32, 64])
-def test_votes_in_a_loop_that_a_lane_condition_splits_meet(threads: int) -> None:
+def test_votes_in_a_divergent_loop_converge(threads: int) -> None:
     program = Program("""
     extern "C" __global__ void votes(const unsigned* in, unsigned* out, int n) {
       const unsigned t = threadIdx.x;
@@ -246,7 +238,7 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("condition", ["threadIdx.x & 1", "threadIdx.x < 7", "in[threadIdx.x] & 8"])
-def test_lanes_meet_at_copies_of_one_warp_operation(name: str, condition: str) -> None:
+def test_lanes_converge_at_copies_of_one_warp_operation(name: str, condition: str) -> None:
     text, model = OPERATIONS[name]
     program = Program(f"""
     extern "C" __global__ void split(const unsigned* in, unsigned* out) {{
@@ -268,7 +260,7 @@ def test_lanes_meet_at_copies_of_one_warp_operation(name: str, condition: str) -
     assert np.array_equal(out, np.where(c, r + np.uint32(1), r ^ given))
 
 
-def test_lanes_meet_at_copies_of_a_warp_barrier() -> None:
+def test_lanes_converge_at_copies_of_a_warp_barrier() -> None:
     program = Program("""
     extern "C" __global__ void barriers(const unsigned* in, unsigned* out) {
       __shared__ volatile unsigned S[32];
@@ -284,7 +276,7 @@ def test_lanes_meet_at_copies_of_a_warp_barrier() -> None:
 
 
 @pytest.mark.parametrize("threads", [48, 64])
-def test_a_shuffle_in_a_loop_with_a_mask_for_each_thread(threads: int) -> None:
+def test_shuffle_in_a_loop_uses_the_mask_of_each_thread(threads: int) -> None:
     program = Program("""
     extern "C" __global__ void masks(const unsigned* in, unsigned* out, int n) {
       const unsigned t = threadIdx.x, lane = t & 31;
@@ -306,7 +298,7 @@ def test_a_shuffle_in_a_loop_with_a_mask_for_each_thread(threads: int) -> None:
     assert np.array_equal(out, v)
 
 
-def test_predicates_of_warp_operations_on_two_sides_of_a_branch() -> None:
+def test_warp_operations_on_both_sides_of_a_branch_have_their_own_predicates() -> None:
     program = Program("""
     extern "C" __global__ void sides(const unsigned* in, unsigned* out) {
       const unsigned t = threadIdx.x, v = in[t];

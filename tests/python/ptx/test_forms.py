@@ -1,6 +1,6 @@
-"""Every instruction form of tests/ptx gives the results a GPU gave; where none is recorded, those of an exact model.
+"""Every instruction form of tests/ptx gives the recorded results of a GPU, or those of an exact model if none are recorded.
 
-CUCORE_DEVICE=gpu runs the same on the GPU; CUCORE_DRIVER names another driver library.
+CUCORE_DEVICE=gpu runs the forms on the GPU; CUCORE_DRIVER selects another driver library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ F64_ARITHMETIC = {
     for form in forms
     if ON_CPU and re.search(r"\b((add|sub|mul)(\.rn)?|(fma|mad|div|sqrt)\.rn|rsqrt\.approx|min|max)\.f64", form.body)
 }
-# x86-64 makes a GPU's f64 NaNs by itself, but takes the other one of two unless CUCORE_CPU_NAN=exact (docs/design/engine.md).
+# x86-64 produces the f64 NaNs of a GPU, but selects the other of two NaNs unless CUCORE_CPU_NAN=exact (docs/design/engine.md).
 HOST_NANS = F64_ARITHMETIC if platform.machine() == "x86_64" else set()
 
 
@@ -51,7 +51,7 @@ def results(family: str, batch: int) -> dict[str, bytes | str]:
 
 
 @pytest.mark.parametrize("form", [pytest.param(f, id=f.id) for forms in FAMILIES.values() for f in forms])
-def test_form(form: Form) -> None:
+def test_form_matches_the_recorded_or_modelled_result(form: Form) -> None:
     gpu = recorded(form.family).get(form.id)
     if isinstance(gpu, str):
         pytest.skip("the GPU has no such form")
@@ -74,7 +74,7 @@ def test_form(form: Form) -> None:
 @pytest.mark.parametrize(
     "family", sorted({form.family for forms in FAMILIES.values() for form in forms if form.id in F64_ARITHMETIC})
 )
-def test_every_f64_nan_is_that_of_the_gpu_when_asked_for(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_mode_gives_the_f64_nans_of_the_gpu(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUCORE_CPU_NAN", "exact")  # read when a module is loaded
     forms = [
         form
@@ -89,8 +89,8 @@ def test_every_f64_nan_is_that_of_the_gpu_when_asked_for(family: str, monkeypatc
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_the_models_agree_with_the_gpu(family: str) -> None:
-    """No device: the recorded results against the exact models, which do not know which NaN."""
+def test_models_match_the_recorded_results(family: str) -> None:
+    """Compares the recorded results with the exact models, without a device. The models do not determine which NaN."""
     gpu = recorded(family)
     if not gpu:
         pytest.skip("nothing recorded")
@@ -104,14 +104,14 @@ def test_the_models_agree_with_the_gpu(family: str) -> None:
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_every_form_is_recorded_or_has_a_model(family: str) -> None:
-    """A row that was changed needs record.py on the GPU again."""
+    """A changed row must be recorded again on a GPU with record.py."""
     if not (recording.FOLDER / f"{family}.xz").exists():
         pytest.skip("nothing recorded")
     missing = [f.id for f in FAMILIES[family] if f.id not in recorded(family) and reference.results(f) is None]
     assert not missing
 
 
-def test_the_comparison_notices_a_wrong_bit() -> None:
+def test_comparison_detects_a_wrong_bit() -> None:
     form = FAMILIES["float"][0]
     good = reference.results(form)
     assert good is not None
@@ -122,7 +122,7 @@ def test_the_comparison_notices_a_wrong_bit() -> None:
 
 
 def test_values_do_not_depend_on_the_machine() -> None:
-    """The seeds give these values everywhere, or the recorded results would mean nothing."""
+    """The values must be equal on all machines, otherwise the recorded results would be invalid."""
     assert [hex(int(x)) for x in Random(1).bits(2)] == ["0xbeeb8da1658eec67", "0xf893a2eefb32555e"]
     form = Form("", "", [], [Operand("f32"), Operand("s64"), Operand("f16x2"), Operand("u32", "shift")], "")
     assert hashlib.sha256(inputs(form).tobytes()).hexdigest()[:16] == "d3c2b3df6c472afa"

@@ -1,6 +1,6 @@
-"""Blocks that wait for each other, for the host, or for another kernel: all of them get on, and a wait without an end can be ended.
+"""Blocks that wait for each other, for the host or for another kernel make progress, and an endless wait can be ended.
 
-Every shape of a wait runs in a process of its own settings, so that one that hangs ends with an error and not the suite.
+Every kind of wait runs in a separate process, so that a hang is an error of one test.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ON_GPU = os.environ.get("CUCORE_DEVICE", "cpu") == "gpu"
 cpu_only = pytest.mark.skipif(ON_GPU, reason="about the CPU device alone")
 TIMEOUT = 702
 
-# How a flag is looked at.
+# Ways to read a flag.
 LOOKS = {
     "volatile": "((volatile int*)flag)[{}]",
     "plain": "flag[{}]",
@@ -30,10 +30,10 @@ LOOKS = {
     "add": "atomicAdd(&flag[{}], 0)",
     "or": "atomicOr(&flag[{}], 0)",
     "compare": "atomicCAS(&flag[{}], 1, 1)",
-    "exchange": "atomicExch(&flag[{}], 0)",  # takes what it finds: for one thread alone
+    "exchange": "atomicExch(&flag[{}], 0)",  # consumes the value: for a single thread
     "function": "look(&flag[{}])",
 }
-# How a block waits: END is true in the block that goes first, LOOK what it looks at, SET lets the next block go.
+# Ways to wait: END is true in the first block, LOOK reads the flag, SET releases the next block.
 WAITS = {
     "flag_then_barrier": "bool done = false; while (!done) { if (END || LOOK) { SET; done = true; } __syncthreads(); }",
     "two_barriers": "bool done = false; while (!done) { __syncthreads(); if (END || LOOK) { SET; done = true; } __syncthreads(); }",
@@ -52,7 +52,7 @@ WAITS = {
 }
 ORDERS = {"next": "blockIdx.x + 1", "previous": "blockIdx.x - 1"}
 ONE_THREAD = {"one_thread", "one_thread_and_fence", "sleep", "one_thread_tells"}
-# Compilers read plain memory again where threads meet or a fence stands; a GPU's first cache may keep what it has even then.
+# Compilers reload plain memory at barriers and fences; a GPU's L1 cache may still return stale values.
 WITHOUT_ORDER = {"flag", "loop", "one_thread", "sleep"}
 FEW = ("volatile", "acquire", "add") if ON_GPU else ("volatile", "plain", "acquire", "add")
 
@@ -64,7 +64,7 @@ __device__ int relaxed(int* p) { int v; asm volatile("ld.relaxed.gpu.u32 %0, [%1
 
 
 def shapes(wait: str, looks: tuple[str, ...]) -> dict[str, str]:
-    """The kernels of one way to wait, by name."""
+    """The kernels with one kind of wait, by name."""
     kernels = {}
     for look in looks:
         if look == "exchange" and wait not in ONE_THREAD:
@@ -135,7 +135,7 @@ def answers(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300 if ON_GPU else None,  # the CPU device ends a wait by its own time limit
+        timeout=300 if ON_GPU else None,  # the CPU device ends the wait with its time limit
     )
     assert done.returncode == 0, done.stdout + done.stderr
     result: dict[str, int | str] = json.loads(done.stdout.splitlines()[-1])
@@ -143,7 +143,7 @@ def answers(
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_blocks_that_wait_for_each_other_all_get_on(wait: str) -> None:
+def test_blocks_that_wait_for_each_other_make_progress(wait: str) -> None:
     if ON_GPU and wait == "nested":
         pytest.skip("threads that are in different turns of a loop with a barrier wait for ever on a GPU")
     kernels = shapes(wait, tuple(LOOKS))
@@ -163,7 +163,7 @@ def test_blocks_that_wait_for_each_other_all_get_on(wait: str) -> None:
     ],
     ids=lambda settings: "-".join(settings.values()),
 )
-def test_they_get_on_with_every_kind_of_code(settings: dict[str, str]) -> None:
+def test_waiting_blocks_make_progress_in_every_mode(settings: dict[str, str]) -> None:
     kernels = {name: text for wait in WAITS for name, text in shapes(wait, FEW).items()}
     assert answers(kernels, {"CUCORE_CPU_THREADS": "1", **settings}) == dict.fromkeys(kernels, 0)
 
@@ -171,19 +171,19 @@ def test_they_get_on_with_every_kind_of_code(settings: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "wait,blocks,threads", [("one_thread_tells", 132, 1024), ("one_thread", 1056, 64), ("loop", 40, 1024)]
 )
-def test_as_many_blocks_as_a_gpu_keeps_resident_may_wait_for_each_other(wait: str, blocks: int, threads: int) -> None:
+def test_resident_blocks_of_a_gpu_make_progress(wait: str, blocks: int, threads: int) -> None:
     kernels = shapes(wait, ("volatile",))
     assert answers(kernels, {"CUCORE_CPU_THREADS": "1"}, blocks, threads) == dict.fromkeys(kernels, 0)
 
 
-def test_clusters_that_wait_for_each_other_get_on() -> None:
+def test_clusters_that_wait_for_each_other_make_progress() -> None:
     kernels = {name: text for wait in WAITS for name, text in shapes(wait, ("volatile",)).items()}
     clusters = {name: text.replace("void ", "__cluster_dims__(2, 1, 1) void ", 1) for name, text in kernels.items()}
     assert answers(clusters, {"CUCORE_CPU_THREADS": "1"}) == dict.fromkeys(kernels, 0)
 
 
-def test_a_block_waits_for_another_block_of_its_cluster() -> None:
-    """The first block of each cluster is told through its shared memory, which it never writes in its loop."""
+def test_block_waits_for_another_block_of_its_cluster() -> None:
+    """The first block of each cluster is notified through its shared memory, which its loop never writes."""
     kernels = {
         "cluster_next": r"""
         #include <cooperative_groups.h>
@@ -207,7 +207,7 @@ def test_a_block_waits_for_another_block_of_its_cluster() -> None:
 
 @cpu_only
 @pytest.mark.parametrize("settings", [{}, {"CUCORE_CPU_W": "1"}], ids=["chosen", "scalar"])
-def test_a_wait_without_an_end_ends_with_the_time_limit(settings: dict[str, str]) -> None:
+def test_endless_wait_ends_with_the_time_limit(settings: dict[str, str]) -> None:
     kernels = {
         name: text for wait in WAITS for name, text in shapes(wait, ("volatile",)).items() if name.endswith("next")
     }
@@ -248,7 +248,7 @@ print(words[1])
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("what", ["host", "stream"])
 @pytest.mark.parametrize("wait", ["flag_then_barrier", "loop", "one_thread", "one_thread_tells", "all_threads"])
-def test_a_kernel_waits_for_the_host_or_for_another_stream(wait: str, what: str, threads: str) -> None:
+def test_kernel_waits_for_the_host_or_another_stream(wait: str, what: str, threads: str) -> None:
     body = WAITS[wait].replace("LOOK", "flag[0]").replace("END", "false").replace("SET", "")
     source = (
         'extern "C" __global__ void sets(volatile int* flag) { if (blockIdx.x == 0 && threadIdx.x == 0) flag[0] = 1; }\n'
@@ -256,7 +256,7 @@ def test_a_kernel_waits_for_the_host_or_for_another_stream(wait: str, what: str,
         "if (blockIdx.x == 0 && threadIdx.x == 0) flag[1] = 7; }\n"
     )
     ptx = compile_ptx(source).decode()
-    # Lazy loading would wait for the running kernel before it loads the second one: a deadlock on a GPU.
+    # On a GPU, lazy loading of the second kernel would wait for the running one and deadlock.
     settings = {**os.environ, "CUCORE_CPU_TIMEOUT": "20", "CUCORE_CPU_THREADS": threads, "CUDA_MODULE_LOADING": "EAGER"}
     done = subprocess.run(
         [sys.executable, "-c", BESIDE, what],
@@ -267,7 +267,7 @@ def test_a_kernel_waits_for_the_host_or_for_another_stream(wait: str, what: str,
 
 
 @cpu_only
-def test_the_report_says_which_kernels_wait() -> None:
+def test_report_lists_the_kernels_that_spin() -> None:
     kernels = {**shapes("flag_then_barrier", ("plain",)), **shapes("one_thread_tells", ("volatile",))}
     kernels["queue"] = (
         'extern "C" __global__ void queue(int* next, int* out, unsigned n) { unsigned i; '

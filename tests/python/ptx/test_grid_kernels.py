@@ -1,4 +1,4 @@
-"""Kernels whose blocks work together (look-back, grid sync, the last block), through NVRTC, against NumPy."""
+"""Grid-level kernels (decoupled look-back, grid sync, last block), compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ extern "C" __global__ void scan(const int* in, int* out, State* states, unsigned
 """
 
 
-def test_single_pass_scan_with_decoupled_look_back() -> None:
+def test_single_pass_scan_with_decoupled_look_back_matches_numpy() -> None:
     program = Program(LOOK_BACK)
     data = ints(128 * 200)
     out = np.zeros_like(data)
@@ -48,8 +48,8 @@ def test_single_pass_scan_with_decoupled_look_back() -> None:
     assert np.array_equal(out, np.cumsum(data, dtype=np.int32))
 
 
-def test_cub_agents_scan_the_whole_device() -> None:
-    """CUB's own decoupled look-back, through the tile state and callback that DeviceScan uses."""
+def test_cub_device_scan_matches_numpy() -> None:
+    """CUB's decoupled look-back with the tile state and callback of DeviceScan."""
     program = Program("""
     #include <cub/agent/single_pass_scan_operators.cuh>
     #include <cub/block/block_scan.cuh>
@@ -91,7 +91,7 @@ def test_cub_agents_scan_the_whole_device() -> None:
     assert np.array_equal(out, np.cumsum(data, dtype=np.int32))
 
 
-def test_last_block_finishes_the_sum() -> None:
+def test_sum_finished_by_the_last_block_matches_numpy() -> None:
     program = Program("""
     __device__ unsigned arrived = 0;
     extern "C" __global__ void sum(const int* in, int n, volatile int* parts, int* out) {
@@ -118,7 +118,7 @@ def test_last_block_finishes_the_sum() -> None:
         assert out[0] == data.sum()
 
 
-def test_cooperative_groups_sync_the_grid() -> None:
+def test_cooperative_groups_grid_sync_orders_blocks() -> None:
     program = Program("""
     #include <cooperative_groups.h>
     namespace cg = cooperative_groups;

@@ -1,10 +1,9 @@
-"""Atomic sums of 16-bit floats, alone and in pairs, in every memory: both halves of a word, edge values, and contention."""
+"""Atomic adds of 16-bit floats and pairs in every state space: both halves of a word, edge values, contention."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import os
 
 import numpy as np
 import pytest
@@ -23,18 +22,8 @@ def device() -> Device:
     return Device()
 
 
-@pytest.fixture(params=["", "1", "4", "8", "16", "32", "baseline"])
-def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.environ.get("CUCORE_DEVICE") == "gpu" and request.param:
-        pytest.skip("about the CPU device's code")
-    if request.param == "baseline":
-        monkeypatch.setenv("CUCORE_CPU_TIER", "baseline")
-    elif request.param:
-        monkeypatch.setenv("CUCORE_CPU_W", request.param)
-
-
 def kernel(op: str, space: str, type_: str, shared_cell: bool) -> bytes:
-    """Thread i writes a[i] to its cell (or thread 0 to the one cell of its block), adds b[i], and gives the old value and the cell."""
+    """Thread i writes a[i] to its cell (or thread 0 to the block's cell), adds b[i], and returns the old value and the cell."""
     bits = 32 if type_.endswith("x2") else 16
     size, register = bits // 8, "%w" if bits == 32 else "%h"
     in_global = space.endswith("global")
@@ -79,7 +68,7 @@ def kernel(op: str, space: str, type_: str, shared_cell: bool) -> bytes:
 
 
 def run(op: str, space: str, type_: str, halves: np.ndarray, shared_cell: bool) -> np.ndarray:
-    """halves[i]: those of a, then those of b; the answer: those of the old value, then those of the cell."""
+    """halves[i]: the halves of a, then of b. Returns the halves of the old value, then of the cell."""
     module = device().load(kernel(op, space, type_, shared_cell))
     given, out, scratch = device().memory(halves), device().memory(halves.nbytes), device().memory(4 * (COUNT + BLOCK))
     arguments = [given.address, out.address, scratch.address, ctypes.c_uint32(len(halves))]
@@ -94,7 +83,7 @@ def run(op: str, space: str, type_: str, halves: np.ndarray, shared_cell: bool) 
 
 @functools.cache
 def edge_case(type_: str) -> tuple[np.ndarray, np.ndarray]:
-    """Operands, and what the exact model says of the sums."""
+    """Operands and the sums of the exact model."""
     form = FORMATS[type_.removesuffix("x2")]
     parts = 2 if type_.endswith("x2") else 1
     rng = Random(7)
@@ -108,7 +97,7 @@ def edge_case(type_: str) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("type_", ["f16", "bf16", "f16x2", "bf16x2"])
 @pytest.mark.parametrize("space", SPACES)
-def test_both_halves_have_the_sums_of_the_model(type_: str, space: str, width: None) -> None:
+def test_half_atomic_add_matches_the_model(type_: str, space: str, any_width: str) -> None:
     halves, sums = edge_case(type_)
     parts = sums.shape[1]
     for op in ("atom", "red"):
@@ -119,9 +108,9 @@ def test_both_halves_have_the_sums_of_the_model(type_: str, space: str, width: N
 
 @pytest.mark.parametrize("type_", ["f16", "bf16", "f16x2", "bf16x2"])
 @pytest.mark.parametrize("space", SPACES)
-def test_no_sum_is_lost_when_all_threads_add_to_one_word(type_: str, space: str, width: None) -> None:
+def test_contended_half_atomic_add_loses_no_update(type_: str, space: str, any_width: str) -> None:
     parts = 2 if type_.endswith("x2") else 1
-    # Sums of a block that are whole and fit the format, another one for each half; bf16 has 8 bits.
+    # Integer block sums that fit the format, different for each half; bf16 has 8 significant bits.
     numbers = np.zeros((COUNT, 2 * parts), np.float32)
     numbers[:, parts] = np.arange(COUNT) % 50 == 1
     numbers[:, 2 * parts - 1] += (np.arange(COUNT) % 25 == 2) * 4.0

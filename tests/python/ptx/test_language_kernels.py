@@ -1,4 +1,4 @@
-"""What CUDA C++ has beyond arithmetic: calls, structures, the heap, printf, launch shapes, through NVRTC, against NumPy."""
+"""CUDA C++ language features: calls, structures, the heap, printf, launch shapes, compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxsuite.program import Program, device
 skip_module_without_nvrtc()
 
 
-def test_recursion_and_function_pointers_and_virtual_functions() -> None:
+def test_recursion_function_pointers_and_virtual_functions_work() -> None:
     program = Program("""
     __device__ __noinline__ int ackermann(int m, int n) { return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1)); }
     __device__ int twice(int x) { return 2 * x; }
@@ -45,7 +45,7 @@ def test_recursion_and_function_pointers_and_virtual_functions() -> None:
     assert [int(v) for v in out] == [expected(i, int(v)) for i, v in enumerate(data)]
 
 
-def test_structures_constants_and_module_variables() -> None:
+def test_structures_constants_and_module_variables_work() -> None:
     program = Program("""
     struct Options { double scale; int shift; char tag[5]; short2 pair; float weights[7]; };
     extern "C" { __constant__ float table[16]; __device__ int total; __managed__ int shared_count = 5; }
@@ -65,7 +65,7 @@ def test_structures_constants_and_module_variables() -> None:
         _fields_ = [
             ("scale", ctypes.c_double),
             ("shift", ctypes.c_int),
-            ("tag", ctypes.c_char * 8),  # with the padding before a short2
+            ("tag", ctypes.c_char * 8),  # includes the padding before a short2
             ("x", ctypes.c_short),
             ("y", ctypes.c_short),
             ("weights", ctypes.c_float * 7),
@@ -88,7 +88,7 @@ def test_structures_constants_and_module_variables() -> None:
     assert total[0] == 496
 
 
-def test_device_heap() -> None:
+def test_device_heap_allocates_and_frees() -> None:
     program = Program("""
     extern "C" __global__ void heap(int* out) {
       int n = threadIdx.x % 7 + 1;
@@ -108,7 +108,7 @@ def test_device_heap() -> None:
     assert [int(v) for v in out] == [32 + sum(t + k for k in range(t % 7 + 1)) for t in range(64)]
 
 
-def test_switch_and_loops_with_divergence() -> None:
+def test_divergent_switch_and_loops_compute_the_result() -> None:
     program = Program("""
     extern "C" __global__ void collatz(const int* in, int* out) {
       int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -144,7 +144,7 @@ def test_switch_and_loops_with_divergence() -> None:
     assert [int(v) for v in out] == [steps(int(v)) for v in data]
 
 
-def test_printf(capfd: pytest.CaptureFixture[str]) -> None:
+def test_printf_formats_its_arguments(capfd: pytest.CaptureFixture[str]) -> None:
     program = Program(
         """
     #include <cstdio>
@@ -158,7 +158,7 @@ def test_printf(capfd: pytest.CaptureFixture[str]) -> None:
     assert lines == [f"thread {t} of block:  2.50 z -5000000000 ff%" for t in (19, 3)]
 
 
-def test_launch_shapes() -> None:
+def test_every_launch_shape_computes_the_result() -> None:
     program = Program("""
     extern "C" __global__ void place(int* out) {
       int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -180,8 +180,8 @@ def test_launch_shapes() -> None:
         assert np.array_equal(out, (t * 1000 + z)[None, :] + np.arange(blocks)[:, None])
 
 
-def test_threads_keep_what_was_before_their_last_turn() -> None:
-    """They leave the outer loop apart, and none of its last block needs the value that it began with."""
+def test_threads_keep_values_of_the_iteration_before_their_last() -> None:
+    """Threads leave the outer loop in different iterations, and no instruction of its last block uses the initial value."""
     program = Program("""
     extern "C" __global__ void turns(const int* in, int* before, int* after) {
       int i = threadIdx.x, b = in[i], c = 0;

@@ -1,4 +1,4 @@
-"""More of the libraries kernels are written with (CUB, cooperative groups, libcu++, half precision), through NVRTC, against NumPy."""
+"""Further kernels with CUB, cooperative groups, libcu++ and half precision, compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxsuite.program import Program
 skip_module_without_nvrtc()
 
 
-def test_cub_exchanges_differences_and_run_lengths() -> None:
+def test_cub_exchange_difference_and_run_length_match_numpy() -> None:
     program = Program("""
     #include <cub/block/block_adjacent_difference.cuh>
     #include <cub/block/block_discontinuity.cuh>
@@ -70,7 +70,7 @@ def test_cub_exchanges_differences_and_run_lengths() -> None:
     assert np.array_equal(out[: total[0]], np.repeat(values, lengths))
 
 
-def test_cub_merge_sort_of_pairs_and_segmented_warps() -> None:
+def test_cub_merge_sort_and_segmented_warp_reduce_match_numpy() -> None:
     program = Program("""
     #include <cub/block/block_merge_sort.cuh>
     #include <cub/warp/warp_exchange.cuh>
@@ -118,7 +118,7 @@ def test_cub_merge_sort_of_pairs_and_segmented_warps() -> None:
     assert np.array_equal(turned.reshape(2, 64), both.reshape(2, 2, 32).transpose(0, 2, 1).reshape(2, 64))
 
 
-def test_cooperative_groups_reduce_scan_and_copy() -> None:
+def test_cooperative_groups_reduce_scan_and_copy_match_numpy() -> None:
     program = Program("""
     #include <cooperative_groups.h>
     #include <cooperative_groups/memcpy_async.h>
@@ -177,7 +177,7 @@ def test_cooperative_groups_reduce_scan_and_copy() -> None:
     assert np.array_equal(histogram, np.cumsum(np.bincount(data % 8, minlength=8)))
 
 
-def test_libcuxx_latches_semaphores_and_roles() -> None:
+def test_libcuxx_latch_and_semaphore_order_threads() -> None:
     program = Program("""
     #include <cuda/barrier>
     #include <cuda/latch>
@@ -234,7 +234,7 @@ def test_libcuxx_latches_semaphores_and_roles() -> None:
     assert np.array_equal(out.reshape(5, 64), data.reshape(5, 64)[:, ::-1] * np.arange(1, 6)[:, None])
 
 
-def test_libcuxx_standard_library() -> None:
+def test_libcuxx_standard_library_matches_python() -> None:
     program = Program("""
     #include <cuda/std/array>
     #include <cuda/std/bit>
@@ -291,7 +291,7 @@ def test_libcuxx_standard_library() -> None:
     np.testing.assert_allclose(b.reshape(7, 5).T, norm, rtol=1e-6)
 
 
-def test_half_functions_comparisons_and_atomics() -> None:
+def test_half_functions_comparisons_and_atomics_match_numpy() -> None:
     program = Program("""
     #include <cuda_bf16.h>
     #include <cuda_fp16.h>

@@ -1,4 +1,4 @@
-"""Mipmapped textures: levels named, levels from gradients, filtering between levels; and textures by reference."""
+"""Mipmapped textures: explicit levels, levels from gradients, filtering between levels; texture references."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def copy_in(array: ctypes.c_void_p, data: np.ndarray) -> None:
 
 
 class Mipmap:
-    """Level n holds n * 10 everywhere."""
+    """All texels of level n are n * 10."""
 
     def __init__(self) -> None:
         self.handle = ctypes.c_void_p()
@@ -80,24 +80,24 @@ def sampled(program: Program, kernel: str, texture: ctypes.c_uint64, values: lis
     return [float(v) for v in out]
 
 
-def test_the_nearest_level_is_taken(program: Program, mipmap: Mipmap) -> None:
+def test_point_filter_selects_the_nearest_level(program: Program, mipmap: Mipmap) -> None:
     assert sampled(program, "lod", mipmap.texture(POINT), [0, 1, 2.25, 3.75, 9, -1]) == [0, 10, 20, 40, 40, 0]
 
 
-def test_levels_are_mixed(program: Program, mipmap: Mipmap) -> None:
+def test_linear_filter_interpolates_levels(program: Program, mipmap: Mipmap) -> None:
     assert sampled(program, "lod", mipmap.texture(LINEAR), [0, 0.5, 2.25, 3.75]) == [0, 5, 22.5, 37.5]
 
 
-def test_bias_and_clamps_move_the_level(program: Program, mipmap: Mipmap) -> None:
+def test_bias_and_clamps_change_the_level(program: Program, mipmap: Mipmap) -> None:
     assert sampled(program, "lod", mipmap.texture(LINEAR, bias=1, low=1.5, high=3), [0, 1, 3]) == [15, 20, 30]
 
 
-def test_gradients_choose_the_level(program: Program, mipmap: Mipmap) -> None:
+def test_gradients_select_the_level(program: Program, mipmap: Mipmap) -> None:
     steps = [1 / SIZE, 2 / SIZE, 4 / SIZE, 16 / SIZE, 0.1 / SIZE]
     assert sampled(program, "grad", mipmap.texture(LINEAR), steps) == [0, 10, 20, 40, 0]
 
 
-def test_a_plain_fetch_reads_the_base(program: Program, mipmap: Mipmap) -> None:
+def test_fetch_without_a_level_reads_the_base_level(program: Program, mipmap: Mipmap) -> None:
     texture, out = mipmap.texture(LINEAR), np.ones(4, np.float32)
     program.run("base", 1, 4, texture, out)
     assert list(out) == [0] * 4
@@ -129,7 +129,7 @@ REFERENCES = """
 """
 
 
-def test_a_kernel_reads_and_writes_through_references() -> None:
+def test_kernel_reads_and_writes_through_references() -> None:
     module = device().load(REFERENCES.encode())
     data = np.arange(32, dtype=np.float32).reshape(4, 8)
     picture, canvas = ctypes.c_void_p(), ctypes.c_void_p()

@@ -1,4 +1,4 @@
-"""multimem: one address stands for memory of several devices, and an instruction reads, writes or reduces all of it."""
+"""multimem: an instruction reads, writes or reduces memory of several devices through one address."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def program(body: str) -> None:
     assert done.stdout.strip().endswith("done"), done.stdout + done.stderr
 
 
-def test_a_load_reduces_what_the_devices_hold() -> None:
+def test_multimem_load_reduces_the_values_of_all_devices() -> None:
     program("""
 a, b = np.arange(16, dtype=np.uint32) * 3, np.arange(16, dtype=np.uint32)[::-1].copy() - 4
 cases = [("add.u32", lambda x, y: x + y), ("min.u32", np.minimum), ("min.s32", lambda x, y: np.minimum(x.view(np.int32), y.view(np.int32)).view(np.uint32)),
@@ -124,7 +124,7 @@ for name, wanted in (("add", h + i), ("add.acc::f32", h + i), ("min", np.minimum
 """)
 
 
-def test_stores_and_reductions_reach_every_device() -> None:
+def test_multimem_stores_and_reductions_reach_every_device() -> None:
     program("""
 a, b = np.zeros(16, np.uint32), np.full(16, 100, np.uint32)
 fill(a, b)
@@ -144,7 +144,7 @@ for copy, before in zip(copies, (1, 2)):
 
 
 @pytest.mark.skipif(ON_GPU, reason="drivers before 13.1 do not know it")
-def test_bulk_copies_reach_every_device() -> None:
+def test_multimem_bulk_copies_reach_every_device() -> None:
     program("""
 fill(np.ones(16, np.uint32), np.full(16, 2, np.uint32))
 body = ".shared .align 16 .b32 s[8]; mov.u32 %r0, s; mov.u32 %r1, 5; st.shared.v4.u32 [%r0], {%r1, %r1, %r1, %r1}; st.shared.v4.u32 [%r0+16], {%r1, %r1, %r1, %r1};"
@@ -156,7 +156,7 @@ for copy, before in zip(copies, (1, 2)):
 
 
 @pytest.mark.skipif(ON_GPU, reason="undefined there")
-def test_any_other_address_is_a_fault() -> None:
+def test_multimem_access_to_another_address_is_a_fault() -> None:
     program("""
 assert run("mov.u32 %r1, 7; multimem.st.global.u32 [%rd0], %r1;", address=copies[0]) == 700
 """)

@@ -1,10 +1,9 @@
-"""Doubles that are no numbers: a NaN made of numbers is 0xfff8000000000000, one that came in stays what it was, quieted,
-whatever way it takes through a kernel."""
+"""f64 NaNs: a NaN produced from numbers is 0xfff8000000000000, and an input NaN keeps its payload, quieted, on every path
+through a kernel."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from ptxsuite.program import Program
 skip_module_without_nvrtc()
 
 MADE = 0xFFF8000000000000
-# What comes in, and what must come out of every kernel below: two infinities that cancel, NaNs of both signs, a signalling one.
+# Inputs and expected outputs of every kernel below: cancelling infinities, NaNs of both signs, a signaling NaN.
 NANS = {
     0x7FF8000000000000: 0x7FF8000000000000,
     0xFFF8000000000123: 0xFFF8000000000123,
@@ -22,7 +21,7 @@ NANS = {
 }
 COLUMNS = 16
 
-# Each gives x[0] + ... + x[15] of its row in an order of its own, so that at most one NaN is in play.
+# Each computes x[0] + ... + x[15] of its row in a different order; at most one NaN takes part.
 KERNELS = {
     "a loop": "double s = 0; for (int k = 0; k < n; ++k) s += x[k]; out[i] = s;",
     "straight code": "out[i] = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])) + ((x[8] + x[9]) + (x[10] + x[11])) + ((x[12] + x[13]) + (x[14] + x[15]));",
@@ -53,7 +52,7 @@ extern "C" __global__ void k(const double* in, double* out, int* other, int n, d
 
 
 def rows(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sixteen small numbers a row, and somewhere in four rows of five what makes a NaN or is one; and what the sums are."""
+    """Rows of sixteen small numbers, of which four in five contain a NaN or produce one, and the expected sums."""
     values = (np.arange(count * COLUMNS) % 7).astype(np.float64).reshape(count, COLUMNS)
     sums = values.sum(axis=1).view(np.uint64)
     bits = values.view(np.uint64)
@@ -68,14 +67,9 @@ def rows(count: int) -> tuple[np.ndarray, np.ndarray]:
     return values, sums
 
 
-@pytest.fixture(params=["", "1", "4", "16"] if os.environ.get("CUCORE_DEVICE") != "gpu" else [""])
-def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUCORE_CPU_W", request.param)  # read when a module is loaded
-
-
-@pytest.mark.usefixtures("width")
+@pytest.mark.usefixtures("any_width")
 @pytest.mark.parametrize("way", KERNELS)
-def test_a_nan_keeps_its_bits(way: str) -> None:
+def test_f64_nan_keeps_its_bits(way: str) -> None:
     values, sums = rows(256)
     out, other = np.zeros(256), np.zeros(256, np.int32)
     Program(SOURCE % KERNELS[way]).run("k", 2, 128, values, out, other, COLUMNS, ctypes.c_double(1), 3)
@@ -84,8 +78,8 @@ def test_a_nan_keeps_its_bits(way: str) -> None:
         assert other.tolist() == [int(x) >> 63 for x in sums]
 
 
-@pytest.mark.usefixtures("width")
-def test_narrower_types_get_what_is_left_of_a_nan() -> None:
+@pytest.mark.usefixtures("any_width")
+def test_f64_nan_converts_to_narrower_types_as_on_a_gpu() -> None:
     program = Program("""
     extern "C" __global__ void k(const double* in, float* out, int* whole) {
       int i = threadIdx.x;
@@ -101,8 +95,8 @@ def test_narrower_types_get_what_is_left_of_a_nan() -> None:
     assert whole.tolist() == [-(2**31), 3, -(2**31), -(2**31)]
 
 
-def test_atomic_sums_of_doubles_make_the_nan_of_a_gpu() -> None:
-    """Sums of one warp in one place, in both memories and through a pointer that may lead to either."""
+def test_f64_atomic_add_gives_the_nan_of_a_gpu() -> None:
+    """Atomic sums of one warp in global and shared memory, and through a generic pointer."""
     program = Program("""
     extern "C" __global__ void sums(const double* in, double* out, int which) {
       __shared__ double tile[2];
@@ -131,5 +125,5 @@ def test_atomic_sums_of_doubles_make_the_nan_of_a_gpu() -> None:
     program.run("first", 1, 1, out)
     there, here = (hex(x) for x in out[:2].view(np.uint64))
     assert there == "0xfff0000000000456"
-    # Of two NaNs in shared memory a GPU passes the one that ptxas made the first operand of its sum: the H200 has shown both.
+    # Of two NaNs in shared memory a GPU selects the one that ptxas makes the first operand: both were observed on an H200.
     assert here in ("0x7ff8000000000123", "0xfff8000000000456")

@@ -1,4 +1,4 @@
-"""Every opcode that real kernels use, with its modifiers: the CPU device knows it, whatever operands it would take."""
+"""The CPU device supports every opcode, with modifiers, that occurs in a corpus of kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPCODES = [line for line in (FORMS / "opcodes.txt").read_text().splitlines() if 
 
 
 def refusal(opcode: str) -> str:
-    """What the device says of the opcode alone; it always misses the operands, unless there are none."""
+    """The device's error for an opcode without operands; "" if the opcode needs none."""
     try:
         device().unload(device().load(f"{HEAD}{opcode};\n}}\n".encode()))
     except DriverError as error:
@@ -25,7 +25,7 @@ def refusal(opcode: str) -> str:
     return ""
 
 
-def test_what_does_not_exist_is_told_from_missing_operands() -> None:
+def test_unknown_opcode_and_missing_operands_have_different_errors() -> None:
     assert refusal("add.u32").endswith("'add' needs more operands: d a b")
     assert refusal("add.u33").endswith("'add' does not take '.u33' here")
     assert refusal("add.sat.u32").endswith("'add' does not take '.u32' here, expected one of .s32 .f32 .f16 .f16x2")

@@ -1,6 +1,6 @@
-"""Random CUDA C++ and PTX programs (tests/fuzz/kernels): a short run of the fuzzer, and a recording that runs on every device.
+"""Random CUDA C++ and PTX programs (tests/fuzz/kernels): a short fuzzer run, and recorded programs that run on every device.
 
-`make fuzz-kernels SECONDS=1800` looks for longer, at other programs every time.
+`make fuzz-kernels SECONDS=1800` runs longer, with new programs each time.
 """
 
 from __future__ import annotations

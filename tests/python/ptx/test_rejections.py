@@ -1,4 +1,4 @@
-"""What the CPU device does not run is refused when it is loaded: the code says why, the log names the instruction, line and column."""
+"""Unsupported PTX is rejected at load time: the error code gives the reason, the log the instruction, line and column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refusal(line: str, head: str = ".version 8.7\n.target sm_90a\n") -> DriverEr
     return error.value
 
 
-# One line for each instruction that is not there: the words its refusal must have.
+# One line per unsupported instruction: the text that its error must contain.
 MISSING = [
     (
         "multimem.ld_reduce.relaxed.sys.global.add.acc::f16.v4.e4m3x4 {%r0, %r1, %r2, %r3}, [%rd0];",
@@ -44,7 +44,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize("line,words", MISSING, ids=[line.split()[0] for line, _ in MISSING])
-def test_a_missing_instruction_is_named_with_its_place(line: str, words: str) -> None:
+def test_unsupported_instruction_is_an_error_with_its_position(line: str, words: str) -> None:
     error = refusal(line)
     assert error.code == INVALID
     assert re.search(r"ptx:5:\d+: error: ", error.log) and words in error.log, error.log
@@ -98,31 +98,31 @@ WRONG = [
 
 
 @pytest.mark.parametrize("line,place,words", WRONG, ids=[words for _, _, words in WRONG])
-def test_a_mistake_is_named_with_its_place(line: str, place: str, words: str) -> None:
+def test_syntax_error_names_its_position(line: str, place: str, words: str) -> None:
     error = refusal(line)
     assert error.code == INVALID
     assert f"ptx:{place}: error: " in error.log and words in error.log, error.log
 
 
-def test_what_needs_an_architecture_specific_target_says_so() -> None:
+def test_instruction_for_an_architecture_specific_target_is_rejected() -> None:
     error = refusal("wgmma.fence.sync.aligned;", ".version 8.7\n.target sm_90\n")
     assert error.code == INVALID and "needs .target sm_90a" in error.log
 
 
-def test_volatile_local_memory_needs_a_newer_version() -> None:
-    """NVRTC 13.4 writes it (tests/python/ptx/test_bundles.py); older ptxas knew none."""
+def test_volatile_local_access_requires_a_newer_version() -> None:
+    """NVRTC 13.4 emits it (tests/python/ptx/test_bundles.py); older versions of ptxas do not support it."""
     error = refusal("ld.volatile.local.u32 %r0, [%rd0];", ".version 9.0\n.target sm_90\n")
     assert error.code == INVALID and "needs .version 9.1" in error.log
 
 
-def test_what_needs_a_newer_version_says_so() -> None:
+def test_instruction_of_a_newer_version_is_rejected() -> None:
     error = refusal("cvt.rs.f16x2.f32 %r0, %f0, %f1, %r1;", ".version 8.0\n.target sm_90\n")
     assert error.code == INVALID and "needs .version 8.7" in error.log
 
 
 @pytest.mark.parametrize("target", ["sm_100", "sm_100a", "sm_100f", "sm_103a", "sm_120"])
-def test_code_for_a_newer_device_is_refused(target: str) -> None:
-    """218, as the H200 answers: 209 is for machine code alone."""
+def test_code_for_a_newer_device_is_rejected(target: str) -> None:
+    """Error 218, as on an H200: 209 is for machine code only."""
     error = refusal("ret;", f".version 9.0\n.target {target}\n")
     assert error.code == INVALID
     assert f"ptx:2:9: error: the code is for {target} and this device is an sm_90" in error.log, error.log
@@ -131,20 +131,20 @@ def test_code_for_a_newer_device_is_refused(target: str) -> None:
 @pytest.mark.parametrize(
     "version,target,since", [("7.5", "sm_90", "7.8"), ("7.8", "sm_90a", "8.0"), ("6.4", "sm_80", "7.0")]
 )
-def test_a_target_that_the_version_does_not_know_is_refused(version: str, target: str, since: str) -> None:
+def test_target_newer_than_the_version_is_rejected(version: str, target: str, since: str) -> None:
     error = refusal("ret;", f".version {version}\n.target {target}\n")
     assert error.code == INVALID
     assert f"ptx:2:9: error: target '{target}' needs .version {since} or later" in error.log, error.log
 
 
 @pytest.mark.parametrize("target", ["sm_80a", "sm_90f", "sm_x", "sm_90ab"])
-def test_a_target_that_does_not_exist_is_refused(target: str) -> None:
+def test_unknown_target_is_rejected(target: str) -> None:
     error = refusal("ret;", f".version 9.0\n.target {target}\n")
     assert error.code == INVALID and "unknown target" in error.log, error.log
 
 
 @pytest.mark.parametrize("version", ["9.6", "10.0", "99.0"])
-def test_ptx_of_a_newer_toolkit_is_too_new(version: str) -> None:
+def test_ptx_of_a_newer_version_is_error_222(version: str) -> None:
     error = refusal("ret;", f".version {version}\n.target sm_90\n")
     assert error.code == TOO_NEW
     assert f"PTX .version {version} is newer than 9.5" in error.log

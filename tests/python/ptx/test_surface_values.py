@@ -1,4 +1,4 @@
-"""Surface loads, stores and reductions answer what an H200 answered: every form, inside and outside of the surface (surface_values.py)."""
+"""Surface loads, stores and reductions match the recording of an H200: every form, inside and outside the surface (surface_values.py)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def test_every_case_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_accesses(operation: str) -> None:
+def test_surface_accesses_match_the_recording(operation: str) -> None:
     found: list[Case] = OPERATIONS[operation]
     wrong = [case.name for case in found if answer(case) != RECORDED[case.name]]
     assert not wrong, "\n".join(wrong)
 
 
-def test_accesses_that_end_a_context() -> None:
-    """Outside with .trap is 700, off the access's own alignment 716; each in a process of its own."""
+def test_faulting_surface_accesses_match_the_recording() -> None:
+    """An access outside with .trap is error 700, a misaligned one 716; each runs in a separate process."""
     recorded, ends = load(Path(__file__).parents[2] / "ptx/h200/surface_traps.xz"), list(traps())
     assert len(ends) == 18
     found = dict(zip((trap_name(*end) for end in ends), collect(list(ends)), strict=True))
     assert found == {name: recorded[name] for name in found}
 
 
-def test_sizes_are_those_a_gpu_tells() -> None:
-    """What an H200's driver does not load (array_size, formats) is asked of the CPU device in vain, or has an answer there."""
+def test_surface_queries_match_the_recording() -> None:
+    """Queries that an H200's driver rejects (array_size, formats) may succeed on the CPU device."""
     recorded = load(Path(__file__).parents[2] / "ptx/h200/surface_traps.xz")
     told = {name: size for name, size in recorded.items() if name[:3] in ("suq", "txq") and not size.startswith("text")}
     assert len(told) == 180

@@ -1,4 +1,4 @@
-"""PTX that ptxas accepts and compilers seldom write: vector registers, sums as operands, conditional expressions, several results."""
+"""PTX that ptxas accepts but compilers rarely emit: vector registers, sums as operands, conditional expressions, several results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(body: str, top: str = "") -> list[int]:
     return [int(v) for v in out]
 
 
-# A body, and what thread t leaves in %r1.
+# A body, and the expected value of %r1 in thread t.
 FORMS = {
     "a whole special register": ("mov.v4.u32 %v, %ntid; mad.lo.u32 %r1, %v.x, 100, %v.y; add.u32 %r1, %r1, %v.w;", lambda t: 3201),
     "a special register to a list": ("mov.v4.u32 {%r2, %r3, %r4, _}, %tid; mad.lo.u32 %r1, %r2, 10, %r3;", lambda t: 10 * t),
@@ -96,7 +96,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("body,value", [pytest.param(*form, id=name) for name, form in FORMS.items()])
-def test_a_form_that_ptxas_accepts_runs(body: str, value: Callable[[int], int], width: str) -> None:
+def test_unusual_syntax_that_ptxas_accepts_runs(body: str, value: Callable[[int], int], width: str) -> None:
     assert run(body) == [value(t) for t in range(32)]
 
 
@@ -114,7 +114,7 @@ PREDICATE = """.func (.reg .pred a, .reg .b64 b) parity(.reg .b32 x) {
 """
 
 
-def test_a_function_returns_two_registers(width: str) -> None:
+def test_function_returns_two_registers(width: str) -> None:
     expected = [1000 * t + t + (100 if t > 16 else 1100) for t in range(32)]
     assert run("call (%r2, %r3), two, (%t); mad.lo.u32 %r1, %r2, 1000, %r3;", TWO) == expected
     params = """{ .param .b32 p; .param .b32 q; .param .b32 z; st.param.b32 [z], %t; call (p, q), two, (z);
@@ -122,18 +122,18 @@ def test_a_function_returns_two_registers(width: str) -> None:
     assert run(params, TWO) == expected
 
 
-def test_a_result_that_nobody_wants_is_left_out(width: str) -> None:
+def test_unused_call_result_is_ignored(width: str) -> None:
     assert run("call (_, %r1), two, (%t);", TWO) == [t + (100 if t > 16 else 1100) for t in range(32)]
 
 
-def test_a_function_returns_registers_of_several_types(width: str) -> None:
+def test_function_returns_registers_of_several_types(width: str) -> None:
     body = """call (%rd2, %f0), mixed, (%t); cvt.u32.u64 %r2, %rd2; cvt.rzi.u32.f32 %r3, %f0;
       mad.lo.u32 %r1, %r2, 100, %r3;"""
     assert run(body, MIXED) == [101 * t for t in range(32)]
 
 
 @pytest.mark.skipif(ON_GPU, reason="ptxas of driver 580 ends with a segmentation fault")
-def test_a_function_returns_a_predicate(width: str) -> None:
+def test_function_returns_a_predicate(width: str) -> None:
     body = """call (%p1, %rd2), parity, (%t); cvt.u32.u64 %r2, %rd2; selp.b32 %r4, 1, 0, %p1;
       mad.lo.u32 %r1, %r4, 10000, %r2;"""
     assert run(body, PREDICATE) == [t + (10000 if t % 2 == 0 else 0) for t in range(32)]
@@ -174,7 +174,7 @@ WRONG = [
 
 @pytest.mark.skipif(os.environ.get("CUCORE_DEVICE") == "gpu", reason="about the CPU device's words")
 @pytest.mark.parametrize("line,words", WRONG, ids=[line for line, _ in WRONG])
-def test_a_mistake_in_such_a_form_is_named_with_its_place(line: str, words: str) -> None:
+def test_error_in_unusual_syntax_names_its_position(line: str, words: str) -> None:
     with pytest.raises(DriverError) as error:
         device().load(text(f"\n{line}\n").encode())
     lines = text(f"\n{line}\n").splitlines()
@@ -182,7 +182,7 @@ def test_a_mistake_in_such_a_form_is_named_with_its_place(line: str, words: str)
     assert f"ptx:{lines.index(line) + 1}:" in error.value.log and words in error.value.log, error.value.log
 
 
-def test_results_that_are_not_those_of_the_function_are_refused() -> None:
+def test_call_with_wrong_results_is_rejected() -> None:
     for call in ("call (%r1), two, (%t);", "call two, (%t);", "call (%r1, %r2, %r3), two, (%t);"):
         with pytest.raises(DriverError) as error:
             device().load(text(call, TWO).encode())

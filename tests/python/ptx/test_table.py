@@ -1,4 +1,4 @@
-"""The instruction table: well formed, and every instruction in it has a form in tests/ptx or is named here with the test it has."""
+"""The instruction table is well-formed, and every instruction has a form in tests/ptx or another test."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import ptx_table  # noqa: E402
 
 FACTS = json.loads((ROOT / "api" / "ptx.json").read_text())
 
-# Control flow, what has no result of its own to compare, what needs more than a kernel (multimem, istypep); the programs of corpus/, the
-# tests beside this one and the engine's run them.
+# Control flow, instructions without a result, and instructions that need more than a kernel (multimem, istypep): tested by the programs of
+# corpus/, other files of this folder and the engine's tests.
 ELSEWHERE = {
     "alloca", "applypriority", "bra", "brkpt", "brx", "call", "cp", "createpolicy", "discard", "exit", "getctarank", "griddepcontrol",
     "istypep", "ldu", "mapa", "mbarrier", "mma", "multimem", "nanosleep", "pmevent", "prefetch", "prefetchu", "ret", "setmaxnreg", "stackrestore",
@@ -30,13 +30,13 @@ def test_every_instruction_has_a_form() -> None:
     assert not missing
 
 
-def test_what_is_not_there_has_a_reason() -> None:
-    """An architecture that the device does not have, or a sentence; the coverage page shows it."""
+def test_unsupported_instruction_has_a_reason() -> None:
+    """The reason is a newer architecture or a note; the coverage page shows it."""
     rows = [row for row in FACTS["rows"] if row["emit"] == "unsupported"]
     assert not [row["op"] for row in rows if row.get("sm", 0) <= 90 and not row.get("note")]
 
 
-def test_the_list_of_exceptions_is_not_stale() -> None:
+def test_every_exception_is_in_the_table() -> None:
     assert not ELSEWHERE - {row["op"] for row in FACTS["rows"]}
 
 
@@ -49,11 +49,11 @@ def test_rendering_is_sorted_and_complete() -> None:
     assert len(set(identifiers)) == len(identifiers)
 
 
-def test_a_slot_expands_its_sets() -> None:
+def test_slot_expands_its_sets() -> None:
     assert ptx_table.expand("?$x|c", {"x": "a|b"}) == (["a", "b", "c"], True)
 
 
-def test_an_unknown_field_is_refused() -> None:
+def test_unknown_field_of_a_row_raises() -> None:
     facts = {"sets": {}, "special": [], "rows": [{"op": "x", "emit": "y", "colour": "red"}]}
     try:
         ptx_table.render(facts)

@@ -1,5 +1,5 @@
-"""Bulk tensor copies (TMA): boxes of tensors of one to five dimensions between global and shared memory, as tensor maps
-describe them: edges, strides, swizzles, im2col, reductions, multicast, maps changed by the device."""
+"""Bulk tensor copies (TMA) of boxes of one to five dimensions between global and shared memory: edges, strides, swizzles,
+im2col, reductions, multicast, tensor maps changed on the device."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def changing() -> Program:
 
 
 def box_of(tensor: np.ndarray, start: list[int], box: list[int], steps: list[int], fill: object = 0) -> np.ndarray:
-    """A box as numpy sees it, dimensions innermost first in the lists; `tensor` has them the other way round."""
+    """A box as a NumPy array. The lists have the innermost dimension first, `tensor` has it last."""
     counts = [box[0]] + [-(-b // s) for b, s in zip(box[1:], steps[1:], strict=True)]
     out = np.full(counts[::-1], fill, tensor.dtype)
     for index in itertools.product(*(range(c) for c in counts)):
@@ -81,7 +81,7 @@ SHAPES = [  # dims, box, steps: innermost first
 
 @pytest.mark.parametrize("type_", ["float16", "float32", "float64", "int32", "uint16"])
 @pytest.mark.parametrize("dims,box,steps", SHAPES)
-def test_a_box_is_loaded_with_zeros_around_the_tensor(
+def test_tensor_load_fills_zeros_outside_the_tensor(
     program: Program, dims: list[int], box: list[int], steps: list[int], type_: str
 ) -> None:
     if type_ in ("float16", "uint16") and box[0] < 8:
@@ -98,7 +98,7 @@ def test_a_box_is_loaded_with_zeros_around_the_tensor(
 
 @pytest.mark.parametrize("mode", [1, 2, 3])
 @pytest.mark.parametrize("type_", ["uint8", "float32"])
-def test_a_swizzle_moves_chunks_of_16_bytes(program: Program, mode: int, type_: str) -> None:
+def test_swizzle_permutes_chunks_of_16_bytes(program: Program, mode: int, type_: str) -> None:
     width = SPAN[mode] // np.dtype(type_).itemsize
     tensor = (np.arange(40 * 2 * width) % 251).astype(type_).reshape(40, 2 * width)
     memory = device().memory(tensor)
@@ -110,7 +110,7 @@ def test_a_swizzle_moves_chunks_of_16_bytes(program: Program, mode: int, type_: 
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
-def test_a_stored_box_stays_inside_the_tensor(program: Program, mode: int) -> None:
+def test_tensor_store_writes_only_inside_the_tensor(program: Program, mode: int) -> None:
     box = [SPAN[mode] // 4 or 16, 6]
     tensor = np.zeros((10, 40), np.float32)
     memory = device().memory(tensor)
@@ -127,7 +127,7 @@ def test_a_stored_box_stays_inside_the_tensor(program: Program, mode: int) -> No
 
 
 @pytest.mark.parametrize("rank", [1, 3, 4, 5])
-def test_boxes_of_any_rank_are_stored(program: Program, rank: int) -> None:
+def test_tensor_store_works_for_any_rank(program: Program, rank: int) -> None:
     dims, box = [16, 4, 3, 3, 2][:rank], [8, 3, 2, 2, 2][:rank]
     tensor = np.zeros(dims[::-1], np.float32)
     memory = device().memory(tensor)
@@ -153,13 +153,13 @@ REDUCTIONS = [
 
 
 @pytest.mark.parametrize("op,type_", REDUCTIONS)
-def test_a_box_is_reduced_into_the_tensor(program: Program, op: str, type_: str) -> None:
+def test_tensor_reduction_updates_the_tensor(program: Program, op: str, type_: str) -> None:
     tensor = (np.arange(12 * 24) * 7 % 61 - (30 if type_[0] in "if" else 0)).astype(type_).reshape(12, 24)
     data = (np.arange(4 * 8) * 5 % 31 - (12 if type_[0] in "if" else 0)).astype(type_).reshape(4, 8)
     memory = device().memory(tensor)
     map_ = tiled(memory.address.value, TYPES[type_], [20, 12], [tensor.strides[0]], [8, 4])
     program.run(f"reduce_{op}", 1, 32, map_, data.view(np.uint8).ravel().copy(), 16, 3, data.nbytes, shared=data.nbytes)
-    # The tensor is 20 wide. What is written is whole chunks of 16 bytes: eight 16-bit numbers, beyond the end of the row.
+    # The tensor is 20 wide. Stores write whole chunks of 16 bytes (eight 16-bit numbers), beyond the end of the row.
     end = -(-20 * tensor.itemsize // 16) * 16 // tensor.itemsize
     old, new = tensor[3:7, 16:end].copy(), data[:, : end - 16]
     result = {
@@ -174,7 +174,7 @@ def test_a_box_is_reduced_into_the_tensor(program: Program, op: str, type_: str)
 
 def pixels_of(tensor: np.ndarray, start: list[int], offsets: list[int], channels: int, pixels: int,
               lower: list[int], upper: list[int], steps: list[int]) -> list[tuple[int, ...]]:  # fmt: skip
-    """Where each pixel of an im2col column lies (channel first), innermost first."""
+    """The position of each pixel of an im2col column (channel first), innermost dimension first."""
     extents = tensor.shape[::-1]
     spatial = len(lower)
     at, out = list(start), []
@@ -192,7 +192,7 @@ def pixels_of(tensor: np.ndarray, start: list[int], offsets: list[int], channels
 
 @pytest.mark.parametrize("rank,swizzle", [(3, 0), (4, 0), (4, 1), (4, 3), (5, 0)])
 @pytest.mark.parametrize("step", [1, 2])
-def test_im2col_walks_the_pixels_of_a_convolution(program: Program, rank: int, swizzle: int, step: int) -> None:
+def test_im2col_load_reads_the_pixels_of_a_convolution(program: Program, rank: int, swizzle: int, step: int) -> None:
     spatial = rank - 2
     channels, pixels = (SPAN[swizzle] or 16) // 4, 24
     extents = [*[channels + 4, 6, 5, 4][: 1 + spatial], 3]
@@ -221,7 +221,7 @@ def test_im2col_walks_the_pixels_of_a_convolution(program: Program, rank: int, s
     memory.free()
 
 
-def test_im2col_pixels_are_stored(program: Program) -> None:
+def test_im2col_store_writes_the_pixels(program: Program) -> None:
     tensor = np.zeros((2, 4, 5, 4), np.float32)  # n h w c
     memory = device().memory(tensor)
     u64, u32 = ctypes.c_uint64, ctypes.c_uint32
@@ -240,7 +240,7 @@ def test_im2col_pixels_are_stored(program: Program) -> None:
     memory.free()
 
 
-def test_one_load_serves_all_blocks_of_a_cluster(program: Program) -> None:
+def test_multicast_load_reaches_all_blocks_of_a_cluster(program: Program) -> None:
     tensor = np.arange(16 * 32, dtype=np.float32).reshape(16, 32)
     memory = device().memory(tensor)
     map_ = tiled(memory.address.value, TYPES["float32"], [32, 16], [128], [8, 4])
@@ -251,7 +251,7 @@ def test_one_load_serves_all_blocks_of_a_cluster(program: Program) -> None:
     memory.free()
 
 
-def test_the_device_changes_a_map(changing: Program) -> None:
+def test_tensor_map_is_changed_on_the_device(changing: Program) -> None:
     first, other = np.zeros((8, 8), np.float32), np.arange(11 * 12, dtype=np.uint32).reshape(11, 12)
     memory, second, room = device().memory(first), device().memory(other), device().memory(128)
     map_ = tiled(memory.address.value, TYPES["float32"], [8, 8], [32], [4, 2])
@@ -264,7 +264,7 @@ def test_the_device_changes_a_map(changing: Program) -> None:
 
 
 @pytest.mark.parametrize("code,size", [(6, 2), (BFLOAT16, 2), (7, 4), (8, 8)])
-def test_outside_can_be_filled_with_the_nan_that_fma_oob_knows(program: Program, code: int, size: int) -> None:
+def test_oob_fill_uses_the_nan_of_fma_oob(program: Program, code: int, size: int) -> None:
     tensor = np.zeros((4, 16 * size), np.uint8)
     memory = device().memory(tensor)
     map_ = tiled(memory.address.value, code, [12, 4], [16 * size], [8, 2], fill=1)
@@ -274,7 +274,7 @@ def test_outside_can_be_filled_with_the_nan_that_fma_oob_knows(program: Program,
     memory.free()
 
 
-def test_tf32_is_rounded_when_it_is_loaded(program: Program) -> None:
+def test_tf32_is_rounded_on_load(program: Program) -> None:
     bits = [0x1, 0x80000001, 0x7F800001, 0xFFC12345, 0x3F801FFF, 0x3F801000, 0x3F800FFF, 0x3F803000]
     memory = device().memory(np.array(bits, np.uint32))
     got = loaded(program, tiled(memory.address.value, 11, [8], [], [8]), 1, [0] * 5, 32).view(np.uint32)
@@ -285,7 +285,7 @@ def test_tf32_is_rounded_when_it_is_loaded(program: Program) -> None:
 
 @pytest.mark.parametrize("mode,width", [(3, 64), (3, 16), (2, 32), (1, 16)])
 def test_a_box_narrower_than_the_swizzle_leaves_gaps(program: Program, mode: int, width: int) -> None:
-    """Rows lie as far apart as the pattern's; the bytes that arrive are those of the box."""
+    """The row pitch is that of the swizzle pattern; only the bytes of the box are written."""
     tensor = np.arange(16 * 64, dtype=np.uint32).reshape(16, 64)
     memory = device().memory(tensor)
     map_ = tiled(memory.address.value, TYPES["uint32"], [64, 16], [256], [width // 4, 8], swizzle=mode)
@@ -300,10 +300,10 @@ def test_a_box_narrower_than_the_swizzle_leaves_gaps(program: Program, mode: int
 @pytest.mark.parametrize(
     "type_,inner,x,box", [("uint8", 33, 32, 32), ("float16", 17, 16, 8), ("float32", 18, 16, 16), ("uint64", 17, 16, 4)]
 )
-def test_what_is_stored_ends_with_a_chunk_of_16_bytes(
+def test_tensor_store_writes_whole_chunks_of_16_bytes(
     program: Program, type_: str, inner: int, x: int, box: int
 ) -> None:
-    """Found on the H200: a row that ends within 16 bytes is written to the end of them; loads give zeros there."""
+    """As on an H200: a row that ends within a 16-byte chunk is written to its end; loads return zeros there."""
     size = np.dtype(type_).itemsize
     end = -(-inner * size // 16) * 16 // size
     tensor = np.full((4, end + 64 // size), 3, type_)
@@ -318,13 +318,13 @@ def test_what_is_stored_ends_with_a_chunk_of_16_bytes(
     memory.free()
 
 
-# An interleaved tensor is [image][slice of the channels][D][H][W] of slices of 16 or 32 bytes; dimensions innermost first are
-# W, H, D, slice, image. A copy takes one slice of the channels, whatever its box says.
+# An interleaved tensor is [image][channel slice][D][H][W] with slices of 16 or 32 bytes; the dimensions, innermost first, are
+# W, H, D, slice, image. A copy always transfers one channel slice, independent of its box.
 INTERLEAVED = [([20, 9, 5], [8, 3, 2]), ([10, 5, 7, 4], [8, 2, 2, 2]), ([9, 4, 3, 5, 3], [8, 2, 2, 1, 2])]
 
 
 def slices(dims: list[int], interleave: int) -> np.ndarray:
-    """A tensor of 16-bit numbers, each one different."""
+    """A tensor of distinct 16-bit numbers."""
     shape = [*dims[::-1], 8 * interleave]
     return (np.arange(np.prod(shape)) + 1).astype(np.uint16).reshape(shape)
 
@@ -341,7 +341,7 @@ def slice_box(tensor: np.ndarray, start: list[int], box: list[int]) -> np.ndarra
 
 @pytest.mark.parametrize("interleave,swizzle", [(1, 0), (1, 2), (2, 1)])
 @pytest.mark.parametrize("dims,box", INTERLEAVED, ids=["3", "4", "5"])
-def test_an_interleaved_box_takes_one_slice_of_the_channels(
+def test_interleaved_load_reads_one_slice_of_the_channels(
     program: Program, dims: list[int], box: list[int], interleave: int, swizzle: int
 ) -> None:
     rank, tensor = len(dims), slices(dims, interleave)
@@ -366,7 +366,7 @@ def test_an_interleaved_box_takes_one_slice_of_the_channels(
 
 @pytest.mark.parametrize("interleave,swizzle", [(1, 0), (2, 1)])
 @pytest.mark.parametrize("dims", [dims for dims, _ in INTERLEAVED], ids=["3", "4", "5"])
-def test_im2col_walks_the_pixels_of_an_interleaved_tensor(
+def test_im2col_load_of_an_interleaved_tensor_reads_its_pixels(
     program: Program, dims: list[int], interleave: int, swizzle: int
 ) -> None:
     rank, spatial, pixels, tensor = len(dims), len(dims) - 2, 24, slices(dims, interleave)
@@ -409,8 +409,8 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("what", FAULTY)
-def test_coordinates_that_the_h200_refuses(what: str) -> None:
-    """It answers 715. In a process of its own: the fault is sticky."""
+def test_coordinates_that_an_h200_rejects_are_error_715(what: str) -> None:
+    """Error 715, in a separate process because the fault is sticky."""
     script = f"""
 import sys
 sys.path.insert(0, sys.argv[1])

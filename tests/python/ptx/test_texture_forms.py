@@ -1,4 +1,4 @@
-"""Forms of texture fetches that CUDA C++ has no function for, or that ask more than a value: halves, offsets, residency, levels' sizes."""
+"""Texture fetches without a CUDA C++ function, and queries: half results, offsets, residency, level sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POINTS = 64
 
 
 def kernel(fetch: str) -> tuple[ctypes.c_void_p, ctypes.c_void_p]:
-    """`fetch` may use %o (the texture), %x %y %z (floats), %i %j (whole numbers), and leaves its results in %r0 to %r4."""
+    """`fetch` may use %o (the texture), %x %y %z (floats) and %i %j (integers), and writes its results to %r0 to %r4."""
     text = f""".version 8.0
 .target sm_90
 .address_size 64
@@ -40,7 +40,7 @@ def kernel(fetch: str) -> tuple[ctypes.c_void_p, ctypes.c_void_p]:
 
 
 class Texture:
-    """An array of that shape with numbers in it, and a texture over it."""
+    """An initialized array of the given shape, and a texture of it."""
 
     def __init__(
         self,
@@ -108,8 +108,8 @@ PAIRS = "tex.2d.v2.f16x2.f32 {%r0,%r1}, [%o,{%x,%y}];"
 
 @pytest.mark.parametrize("format", ["f16", "f32", "u8", "s16"])
 @pytest.mark.parametrize("filter", [POINT, LINEAR], ids=["point", "linear"])
-def test_halves_are_the_floats_rounded(format: str, filter: int, textures: list[Texture]) -> None:
-    """To the nearest, as an H200 rounds them."""
+def test_half_fetch_rounds_the_float_result(format: str, filter: int, textures: list[Texture]) -> None:
+    """Rounded to nearest, as on an H200."""
     textures.append(Texture(format, filter=filter))
     texture = textures[0].handle
     floats = np.ascontiguousarray(fetched(texture, places(), FLOATS)[:, :4]).view(np.float32)
@@ -127,7 +127,7 @@ def test_halves_are_the_floats_rounded(format: str, filter: int, textures: list[
         "tex.level.2d.v2.f16x2.s32 {%r0,%r1}, [%o,{%i,%j}], 0;",
     ],
 )
-def test_halves_come_in_every_form_of_a_fetch(form: str, textures: list[Texture]) -> None:
+def test_half_fetch_works_in_every_form(form: str, textures: list[Texture]) -> None:
     textures.append(Texture("f16"))
     texture = textures[0].handle
     assert (fetched(texture, places(), form)[:, :2] == fetched(texture, places(), PAIRS)[:, :2]).all()
@@ -135,10 +135,8 @@ def test_halves_come_in_every_form_of_a_fetch(form: str, textures: list[Texture]
 
 @pytest.mark.parametrize("address", [0, 1, 2, 3], ids=["wrap", "clamp", "mirror", "border"])
 @pytest.mark.parametrize("format", ["f32", "f16", "u8"])
-def test_whole_numbers_beyond_the_edge_fetch_zeros_or_end_there_with_a_level(
-    format: str, address: int, textures: list[Texture]
-) -> None:
-    """As an H200 has it, whatever the addressing mode."""
+def test_integer_coordinates_outside_fetch_zero_or_the_edge(format: str, address: int, textures: list[Texture]) -> None:
+    """As on an H200, independent of the address mode."""
     textures.append(Texture(format, address=address))
     texture = textures[0].handle
     edges = ((-2, -1, 0, 5, WIDTH - 1, WIDTH), (-1, 0, 2, HEIGHT - 1, HEIGHT + 2))
@@ -154,14 +152,14 @@ def test_whole_numbers_beyond_the_edge_fetch_zeros_or_end_there_with_a_level(
     assert (level == fetched(texture, clamped, FLOATS)).all()
 
 
-def test_whole_numbers_fetch_nothing_from_a_row_that_is_an_array(textures: list[Texture]) -> None:
-    """They are for plain memory; an H200 gives zeros."""
+def test_integer_coordinates_fetch_zero_from_a_1d_array(textures: list[Texture]) -> None:
+    """They are for linear memory; an H200 returns zeros."""
     textures.append(Texture(shape=(WIDTH, 0, 0)))
     assert not fetched(textures[0].handle, places(), "tex.1d.v4.f32.s32 {%r0,%r1,%r2,%r3}, [%o,{%i}];").any()
     assert fetched(textures[0].handle, places(), "tex.1d.v4.f32.f32 {%r0,%r1,%r2,%r3}, [%o,{%x}];").any()
 
 
-# A fetch with offsets, how it is written without, and how far the coordinates are then.
+# A fetch with offsets, the same fetch without them, and the equivalent change of the coordinates.
 OFFSETS = {
     "constants": ("tex.2d.v4.f32.f32 {%r0,%r1,%r2,%r3}, [%o,{%x,%y}], {3,-2};", FLOATS, (3, -2, 0)),
     "registers": (
@@ -189,14 +187,14 @@ OFFSETS = {
 
 @pytest.mark.parametrize("form", OFFSETS)
 @pytest.mark.parametrize("filter", [POINT, LINEAR], ids=["point", "linear"])
-def test_offsets_count_texels(form: str, filter: int, textures: list[Texture]) -> None:
+def test_fetch_offset_is_in_texels(form: str, filter: int, textures: list[Texture]) -> None:
     textures.append(Texture(filter=filter))
     texture, (with_offset, plain, step) = textures[0].handle, OFFSETS[form]
-    at = np.round(places() * 256) / 256  # so that adding a whole number loses nothing
+    at = np.round(places() * 256) / 256  # so that adding an integer is exact
     assert (fetched(texture, at, with_offset) == fetched(texture, at + np.array(step), plain)).all()
 
 
-def test_offsets_wrap_with_the_coordinates(textures: list[Texture]) -> None:
+def test_fetch_offset_wraps_with_the_coordinates(textures: list[Texture]) -> None:
     textures.append(Texture(shape=(8, 8, 0), address=WRAP, filter=LINEAR, settings=NORMALIZED))
     at = np.round(places() * 16) / 128
     moved = fetched(textures[0].handle, at, "tex.2d.v4.f32.f32 {%r0,%r1,%r2,%r3}, [%o,{%x,%y}], {5,-6};")
@@ -217,7 +215,7 @@ def test_offsets_wrap_with_the_coordinates(textures: list[Texture]) -> None:
     ],
     ids=["1d", "3d", "layered", "gather"],
 )  # fmt: skip
-def test_offsets_in_other_shapes(
+def test_fetch_offset_works_for_every_shape(
     shape: tuple[int, int, int], flags: int, form: str, plain: str, step: tuple[int, ...], textures: list[Texture]
 ) -> None:
     textures.append(Texture(shape=shape, flags=flags))
@@ -225,7 +223,7 @@ def test_offsets_in_other_shapes(
     assert (fetched(textures[0].handle, at, form) == fetched(textures[0].handle, at + np.array(step), plain)).all()
 
 
-def test_a_level_tells_its_size() -> None:
+def test_query_returns_the_size_of_a_level() -> None:
     mipmap = ctypes.c_void_p()
     device().call("cuMipmappedArrayCreate", ctypes.byref(mipmap), struct.pack("<QQQiIIxxxx", 20, 12, 0, 0x20, 1, 0), 5)
     texture = texture_over(mipmap, flags=NORMALIZED, kind=1)
@@ -241,10 +239,10 @@ def test_a_level_tells_its_size() -> None:
     [((4, 4, 12), 5, [4, 4, 2]), ((12, 0, 3), 1, [12, 3, 0])],
     ids=["cubes", "rows"],
 )
-def test_layers_tell_their_sizes(
+def test_query_returns_the_size_of_layers(
     shape: tuple[int, int, int], flags: int, told: list[int], textures: list[Texture]
 ) -> None:
-    """What an H200 answers: the depth of an array of cubes is how many there are, the layers of a 1-D array are its height."""
+    """As on an H200: the depth of a cubemap array is the number of cubes, the number of layers of a 1D array is its height."""
     textures.append(Texture(shape=shape, flags=flags))
     asked = "txq.width.b32 %r0, [%o]; txq.height.b32 %r1, [%o]; txq.depth.b32 %r2, [%o];"
     assert fetched(textures[0].handle, places()[:1], asked)[0].tolist() == [*told, 0, 0]
@@ -260,14 +258,14 @@ def test_layers_tell_their_sizes(
     ],
 )
 @pytest.mark.skipif(os.environ.get("CUCORE_DEVICE") == "gpu", reason="about the CPU device's words")
-def test_what_is_not_there_is_refused_at_load_time(form: str, message: str) -> None:
+def test_unsupported_fetch_is_rejected_at_load_time(form: str, message: str) -> None:
     with pytest.raises(DriverError, match=message) as caught:
         kernel(form)
     assert caught.value.code == 218
 
 
 class SparsePicture:
-    """A sparse array of 32-bit floats, many tiles high; the first tile of the second row has memory and holds 2.5 everywhere."""
+    """A sparse array of 32-bit floats, many tiles high; only the first tile of the second row has memory, with the value 2.5."""
 
     def __init__(self) -> None:
         tiles = (ctypes.c_uint * 16)()
@@ -288,7 +286,7 @@ class SparsePicture:
         device().call("cuMemcpy3D_v2", struct.pack("<25Q", *source, *target, row, data.shape[1], 1))
 
     def map(self, operation: int) -> None:
-        """The tile in the second row of tiles gets memory (1) or loses it (2)."""
+        """Maps (1) or unmaps (2) the tile in the second row of tiles."""
         where = struct.pack("<8I", 0, 0, 0, self.tile[1], 0, *self.tile, 1)
         memory = self.memory.value if operation == 1 else 0
         info = struct.pack("<i4xQi4x", 0, self.array.value, 0) + where
@@ -311,7 +309,7 @@ def sparse() -> Iterator[SparsePicture]:
 RESIDENT = "tex.2d.v4.f32.f32 {%r0,%r1,%r2,%r3}|%c, [%o,{%x,%y}]; selp.u32 %r4, 1, 0, %c;"
 
 
-def test_a_fetch_tells_whether_its_texel_has_memory(sparse: SparsePicture) -> None:
+def test_fetch_returns_the_residency_of_its_texel(sparse: SparsePicture) -> None:
     texture = texture_over(sparse.array)
     middle = np.array([[8.5, 8.5, 0], [8.5, sparse.tile[1] + 8.5, 0], [8.5, 2 * sparse.tile[1] + 8.5, 0]])
     found = fetched(texture, middle, RESIDENT)
@@ -322,7 +320,7 @@ def test_a_fetch_tells_whether_its_texel_has_memory(sparse: SparsePicture) -> No
     device().call("cuTexObjectDestroy", texture)
 
 
-def test_gathers_and_halves_tell_it_too(sparse: SparsePicture) -> None:
+def test_gather_and_half_fetch_return_the_residency(sparse: SparsePicture) -> None:
     texture = texture_over(sparse.array)
     middle = np.array([[8.5, 8.5, 0], [8.5, sparse.tile[1] + 8.5, 0]])
     halves = "tex.2d.v2.f16x2.f32 {%r0,%r1}|%c, [%o,{%x,%y}]; selp.u32 %r4, 1, 0, %c;"
@@ -332,6 +330,6 @@ def test_gathers_and_halves_tell_it_too(sparse: SparsePicture) -> None:
     device().call("cuTexObjectDestroy", texture)
 
 
-def test_all_of_an_array_with_memory_of_its_own_is_resident(textures: list[Texture]) -> None:
+def test_texels_of_a_regular_array_are_resident(textures: list[Texture]) -> None:
     textures.append(Texture())
     assert fetched(textures[0].handle, places(), RESIDENT)[:, 4].all()

@@ -1,4 +1,4 @@
-"""Texture fetches answer what an H200 answered: every shape, format, filter and addressing mode (texture_values.py)."""
+"""Texture fetches match the recording of an H200: every shape, format, filter and address mode (texture_values.py)."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_every_case_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted({case.kind for case in CASES}))
-def test_fetches_of_a_shape(kind: str) -> None:
+def test_texture_fetches_match_the_recording(kind: str) -> None:
     wrong = [f"{case.name}: {text}" for case in CASES if case.kind == kind and (text := difference(case))]
     assert not wrong, "\n".join(wrong)
 
 
 def difference(case: Case) -> str:
-    """Empty when the answers agree: integers to the bit; floats to a few units in the last place."""
+    """The differences, or "": integers must be equal, floats within a few units in the last place."""
     ours, theirs = answer(program(), case), RECORDED[case.name]
     if case.flags & AS_INTEGER:
         return "" if (ours == theirs).all() else f"{(ours != theirs).sum()} integers differ"
@@ -47,6 +47,6 @@ def difference(case: Case) -> str:
     error = np.abs(ours.view(np.float32).astype(np.float64) - theirs.view(np.float32)).max(axis=1)
     step = {"f16": 2**-10}.get(case.format, 2**-14 if case.format[0] in "us" and case.filter else 2**-20)
     if case.flags & SRGB:
-        step = 2**-7  # the hardware's table has eight significant bits
+        step = 2**-7  # the hardware's weights have eight significant bits
     off = np.flatnonzero(error > largest * step)
     return "" if len(off) == 0 else f"{len(off)} of {len(error)} differ, by up to {error.max()}"

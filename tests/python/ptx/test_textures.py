@@ -57,7 +57,7 @@ def pitched(memory: object, format: int, channels: int, width: int, height: int,
     return struct.pack("<i4xQIIQQQ", PITCH2D, memory.address.value, format, channels, width, height, pitch)  # type: ignore[attr-defined]
 
 
-def test_linear_memory_is_read_by_index(program: Program) -> None:
+def test_linear_texture_is_read_by_index(program: Program) -> None:
     values = np.arange(32, dtype=np.float32) * 1.5
     memory = device().memory(values)
     texture = Texture(struct.pack("<i4xQIIQ", LINEAR, memory.address.value, FLOAT, 1, values.nbytes))
@@ -81,17 +81,17 @@ def sample(program: Program, data: np.ndarray, x: list[float], y: list[float], *
 GRID = np.arange(64, dtype=np.float32).reshape(4, 16)
 
 
-def test_points_are_the_nearest_texels(program: Program) -> None:
+def test_point_filter_reads_the_nearest_texel(program: Program) -> None:
     out = sample(program, GRID, [0.5, 3.9, -2.0, 99.0], [0.5, 2.1, 1.5, 99.0])
     assert list(out) == [0.0, 35.0, 16.0, 63.0]
 
 
-def test_filtering_is_linear_between_centres(program: Program) -> None:
+def test_linear_filter_interpolates_between_texel_centres(program: Program) -> None:
     out = sample(program, GRID, [1.0, 0.5, 2.25, 0.0], [0.5, 1.0, 1.0, 0.5], filter=1)
     assert list(out) == [0.5, 8.0, 9.75, 0.0]
 
 
-def test_addresses_wrap_mirror_and_leave_the_border(program: Program) -> None:
+def test_address_modes_wrap_mirror_and_border(program: Program) -> None:
     centre = [0.5 / 4]
     wrapped = sample(program, GRID, [1 + 0.5 / 16, -0.5 / 16], centre * 2, address=WRAP, flags=NORMALIZED)
     assert list(wrapped) == [0.0, 15.0]
@@ -101,7 +101,7 @@ def test_addresses_wrap_mirror_and_leave_the_border(program: Program) -> None:
     assert list(outside) == [0.0, 0.0, 2.0]
 
 
-def test_bytes_come_as_integers(program: Program) -> None:
+def test_integer_texture_returns_integers(program: Program) -> None:
     data = (np.arange(256, dtype=np.uint8)).reshape(4, 64)
     memory = device().memory(data)
     texture = Texture(pitched(memory, UINT8, 4, 16, 4, 64), flags=READ_AS_INTEGER)
@@ -126,8 +126,8 @@ def test_bytes_come_as_integers(program: Program) -> None:
         ),
     ],
 )
-def test_istypep_tells_references_apart(mode: str, kinds: list[str]) -> None:
-    count = len(kinds) + 1  # the last is none of them
+def test_istypep_distinguishes_reference_types(mode: str, kinds: list[str]) -> None:
+    count = len(kinds) + 1  # the last one is not a reference
     text = (
         f".version 8.0\n.target sm_90{mode}\n.address_size 64\n"
         + "".join(f".global .{kind} {kind}_;\n" for kind in [*kinds, "u64"])

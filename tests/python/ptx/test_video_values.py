@@ -1,7 +1,7 @@
-"""Scalar video instructions with a part of d or a second operation, as an H200 gave them (tests/ptx/h200/video_values.xz): the
-forms of video_parts.forms whose results are not those of the manual.
+"""Scalar video instructions with a merge or a second operation match the recording of an H200 (tests/ptx/h200/video_values.xz):
+the forms of video_parts.forms whose results differ from the manual.
 
-The file is LZMA over a line of JSON (form -> seed of its operands) and the results, one 32-bit word per case and form."""
+The file is LZMA of a line of JSON (form -> seed of its operands) and the results, one 32-bit word per case and form."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPERATIONS = sorted({name.partition(".")[0] for name in SEEDS})
 
 
 def operands(seed: int) -> np.ndarray:
-    """The three operands the H200 had: three of four are edge values."""
+    """The three recorded operands: three of four are edge values."""
     random = Random(seed)
     columns = []
     for _ in range(3):
@@ -46,7 +46,7 @@ def differing(name: str, got: np.ndarray) -> str:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_results_are_those_of_the_h200(operation: str) -> None:
+def test_video_instructions_match_the_recording(operation: str) -> None:
     names = [name for name in SEEDS if name.startswith(operation + ".")]
     kernels = [f"form{k}" for k in range(len(names))]
     device = Device()
@@ -64,7 +64,7 @@ def test_results_are_those_of_the_h200(operation: str) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_the_model_agrees_with_the_h200(operation: str) -> None:
+def test_video_model_matches_the_recording(operation: str) -> None:
     wrong = []
     for name in SEEDS:
         if name.startswith(operation + "."):

@@ -1,4 +1,4 @@
-"""Kernels whose threads work together in warps (tiles, votes, locks), through NVRTC, against NumPy."""
+"""Warp-level kernels (tiles, votes, locks), compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxsuite.program import Program
 skip_module_without_nvrtc()
 
 
-def test_cooperative_groups_tiles() -> None:
+def test_cooperative_groups_tiles_match_numpy() -> None:
     program = Program("""
     #include <cooperative_groups.h>
     #include <cooperative_groups/reduce.h>
@@ -40,7 +40,7 @@ def test_cooperative_groups_tiles() -> None:
     assert np.array_equal(odd.reshape(4, 32), expected)
 
 
-def test_multi_warp_tiles() -> None:
+def test_multi_warp_tiles_match_numpy() -> None:
     program = Program("""
     #include <cooperative_groups.h>
     #include <cooperative_groups/reduce.h>
@@ -58,7 +58,7 @@ def test_multi_warp_tiles() -> None:
     assert np.array_equal(sums.reshape(4, 64), np.repeat(data.reshape(4, 64).sum(1, keepdims=True), 64, axis=1))
 
 
-def test_warp_aggregated_atomics_filter() -> None:
+def test_warp_aggregated_atomics_filter_matches_numpy() -> None:
     program = Program("""
     __device__ int reserve(int* count) {
       unsigned mask = __activemask();
@@ -80,7 +80,7 @@ def test_warp_aggregated_atomics_filter() -> None:
     assert np.array_equal(np.sort(out[: len(kept)]), np.sort(kept))
 
 
-def test_threads_of_one_warp_take_a_lock_in_turn() -> None:
+def test_threads_of_one_warp_take_a_spin_lock_in_turn() -> None:
     program = Program("""
     extern "C" __global__ void locked(int* lock, volatile int* counter, int* seen) {
       bool done = false;
@@ -111,7 +111,7 @@ def test_threads_of_one_warp_take_a_lock_in_turn() -> None:
     assert counter[0] == 128
 
 
-def test_producer_and_consumer_in_one_warp() -> None:
+def test_producer_and_consumer_in_one_warp_make_progress() -> None:
     program = Program("""
     extern "C" __global__ void pass(volatile int* flag, int* out) {
       if (threadIdx.x == 7) { while (*flag == 0) {} out[0] = *flag; }
@@ -139,8 +139,8 @@ def test_match_and_ballot_group_equal_keys() -> None:
     assert np.array_equal(sizes, [int((keys == k).sum() + 100 * (keys & 1).sum()) for k in keys])
 
 
-def test_threads_that_agree_form_groups() -> None:
-    """Partitions by label and by a bit, and the threads that happen to be in a branch."""
+def test_labeled_and_binary_partitions_group_equal_threads() -> None:
+    """Partitions by label and by a bit, and the coalesced threads of a branch."""
     program = Program("""
     #include <cooperative_groups.h>
     #include <cooperative_groups/reduce.h>

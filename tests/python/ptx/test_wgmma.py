@@ -1,5 +1,5 @@
-"""Matrix products as Hopper kernels make them: tiles come by tensor copies with a swizzle, a ring of mbarriers says when, warpgroups
-multiply them out of shared memory (wgmma); one warpgroup alone, and a producer with two consumers."""
+"""Matrix products as in Hopper kernels: swizzled tensor copies load tiles, a ring of mbarriers synchronizes, and warpgroups multiply
+from shared memory (wgmma); with one warpgroup, and with one producer and two consumers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ try:
 except OSError as error:
     pytest.skip(str(error), allow_module_level=True)
 
-# Tiles are 64 rows of 64 halves: 128 bytes a row, under the 128-byte swizzle.
+# Tiles are 64 rows of 64 halves: 128 bytes per row, with the 128-byte swizzle.
 SOURCE = (
     HEAD
     + r"""
@@ -153,7 +153,7 @@ def map_of(memory: object, matrix: np.ndarray) -> object:
     "kernel,rows,threads", [("product_nt", 64, 128), ("product_nn", 64, 128), ("specialised", 128, 384)]
 )
 @pytest.mark.parametrize("k", [64, 320])
-def test_tiles_are_multiplied(program: Program, kernel: str, rows: int, threads: int, k: int) -> None:
+def test_wgmma_kernel_computes_the_product(program: Program, kernel: str, rows: int, threads: int, k: int) -> None:
     m, n = 2 * rows, 128
     a, b = halves(m, k, 1), halves(k, n, 3)
     stored = b if kernel == "product_nn" else np.ascontiguousarray(b.T)

@@ -1,6 +1,6 @@
-"""Texture fetches of every kind, format, filter and addressing mode, for comparison with what a GPU answered.
+"""Texture fetches of every kind, format, filter and address mode, for comparison with a GPU.
 
-python texture_values.py OUTPUT.xz [--levels]     writes the answers of the device in use (--levels: those of more mipmaps)
+python texture_values.py OUTPUT.xz [--levels]     writes the results of the current device (--levels: of further mipmaps)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AS_INTEGER, NORMALIZED, SRGB = 1, 2, 16
 LAYERED, CUBE, GATHER = 1, 4, 8
 FORMATS = {"u8": (1, np.uint8), "u16": (2, np.uint16), "u32": (3, np.uint32), "s8": (8, np.int8), "s16": (9, np.int16), "s32": (10, np.int32),
            "f16": (16, np.float16), "f32": (32, np.float32)}  # fmt: skip
-# Width, height, depth as an array descriptor gives them, and flags.
+# Width, height, depth as in an array descriptor, and flags.
 SHAPES = {"1d": (13, 0, 0, 0), "2d": (9, 7, 0, 0), "3d": (5, 4, 6, 0), "1d_layered": (13, 0, 3, LAYERED), "2d_layered": (9, 7, 3, LAYERED),
           "cube": (8, 8, 6, CUBE), "cube_layered": (8, 8, 12, CUBE | LAYERED), "gather": (9, 7, 0, GATHER), "lod": (16, 16, 0, 0),
           "lod_1d": (16, 0, 0, 0), "lod_3d": (16, 16, 16, 0), "lod_layered": (16, 16, 3, LAYERED), "lod_cube": (16, 16, 6, CUBE)}  # fmt: skip
@@ -123,10 +123,10 @@ def picture(case: Case, level: int = 0) -> np.ndarray:
 
 
 def coordinates(case: Case) -> np.ndarray:
-    """Between texels, on their centres and edges, and a good way outside."""
+    """Coordinates between texels, on their centres and edges, and far outside."""
     random = np.random.RandomState(11)
     width, height, depth, _ = SHAPES[case.kind]
-    if "cube" in case.kind:  # of directions only
+    if "cube" in case.kind:  # cubemap directions only
         return random.uniform(-1, 1, (SAMPLES, 3)).astype(np.float32)
     size = np.array([width, max(height, 1), max(depth, 1)], np.float64)
     at = random.uniform(-0.7, 1.7, (SAMPLES, 3)) * size
@@ -134,7 +134,7 @@ def coordinates(case: Case) -> np.ndarray:
     at[32:48] = np.floor(at[32:48]) + random.randint(0, 512, (16, 3)) / 512
     if case.flags & NORMALIZED:
         at /= size
-    if case.kind == "lod_3d":  # weights that halve evenly show which way halves are rounded
+    if case.kind == "lod_3d":  # weights of exactly one half show how ties are rounded
         at[32:80] = np.floor(at[32:80] * 16 * 8) / (16 * 8)
     elif case.kind.startswith("lod"):
         at[:, 2] = random.uniform(-0.5, 5, SAMPLES)

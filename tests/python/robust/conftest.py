@@ -1,4 +1,4 @@
-"""Children to crash in, and kernels that wait for the host."""
+"""Fixtures: child processes that may crash, and kernels that wait for the host."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def kernel(device: Device) -> Callable[[str], Kernel]:
 
 
 class Gate:
-    """Stops a stream until the host opens it: a kernel waits for a flag there."""
+    """Blocks a stream until the host opens it: a kernel spins on a flag."""
 
     def __init__(self, stream: Stream) -> None:
         flag = LegacyPinnedMemoryResource().allocate(4)
@@ -60,7 +60,7 @@ class Gate:
 
 @pytest.fixture
 def gate(device: Device) -> Iterator[Callable[[Stream], Gate]]:
-    """Makes gates; what a test leaves shut is opened after it."""
+    """A factory of gates; gates that a test leaves shut are opened after it."""
     made: list[Gate] = []
 
     def make(stream: Stream) -> Gate:
@@ -81,7 +81,7 @@ def code() -> bytes:
 
 @pytest.fixture(scope="session")
 def cubin(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The kernels as a file, so that children need not compile."""
+    """The kernels as a file, so that children need no compiler."""
     path = tmp_path_factory.mktemp("kernels") / "kernels.cubin"
     path.write_bytes(compiled().code)
     return str(path)
@@ -100,14 +100,14 @@ def setup():
 
 
 class Child:
-    """Runs programs in interpreters of their own."""
+    """Runs programs in separate interpreters."""
 
     def __init__(self, cubin: str, folder: Path) -> None:
         self.cubin = cubin
-        self.folder = folder  # where they run: what they write by mistake is not left in the tree
+        self.folder = folder  # the working directory of the children, so that stray files are not written to the tree
 
     def environment(self, **changes: str) -> dict[str, str]:
-        # These programs end with objects alive on purpose; what is a leak, core/test_leaks.py says.
+        # These programs exit with live objects on purpose; core/test_leaks.py tests for leaks.
         inherited = {name: value for name, value in os.environ.items() if name != "CUCORE_LEAK_WARNINGS"}
         return inherited | {"KERNELS": self.cubin, "PYTHONFAULTHANDLER": "1"} | changes
 
@@ -137,7 +137,7 @@ class Child:
         return process.returncode, out, err
 
     def ok(self, program: str, **options: Any) -> str:
-        """Runs a program that must end well and silently; gives what it printed."""
+        """Runs a program that must exit with status 0 and write nothing to stderr; returns its output."""
         status, out, err = self.run(program, **options)
         assert (status, err) == (0, ""), f"exit {status}\n{out}\n{err}"
         return out

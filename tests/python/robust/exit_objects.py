@@ -1,7 +1,7 @@
-"""One of each kind of object, made while a kernel runs: what a program may still hold when the interpreter ends.
+"""Creates one object of each kind while a kernel runs, and keeps it until the interpreter exits.
 
-Run as a program by test_exit.py: `exit_objects.py PLACE [NAME...]` keeps the named objects (all of them when none is named)
-at PLACE and comes to its end.
+test_exit.py runs it as a program: `exit_objects.py PLACE [NAME...]` keeps the named objects (default: all) at PLACE and
+returns from main.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ device = Device(0)
 device.set_current()
 code = ObjectCode.from_cubin(Path(os.environ["KERNELS"]).read_bytes())
 one = LaunchConfig(grid=1, block=1)
-busy = device.create_stream()  # has a kernel running from here on
+busy = device.create_stream()  # a kernel runs on it from here on
 
 
 def keep_busy() -> None:
@@ -49,7 +49,7 @@ def keep_busy() -> None:
     ctypes.memset(int(flag.handle), 0, 8)
     if os.environ.get("CUCORE_DEVICE") == "cpu":
         launch(busy, one, code.get_kernel("for_ever"), flag)
-    else:  # a GPU is not made to run for ever
+    else:  # on a GPU the kernel ends by itself
         launch(busy, one, code.get_kernel("for_a_second"), flag)
     keep_busy.flag = flag  # type: ignore[attr-defined]
 
@@ -81,7 +81,7 @@ def definition() -> Any:
 
 
 def host_call(*_: Any) -> None:
-    """Queued behind the kernel: on the CPU device that one never ends; on a GPU it may, while Python still runs."""
+    """A host function queued after the kernel, which never ends on the CPU device and may end on a GPU."""
     if os.environ.get("CUCORE_DEVICE") == "cpu":
         print("never", file=sys.stderr)
 
@@ -90,7 +90,7 @@ def callback() -> Any:
     builder = device.create_graph_builder().begin_building()
     builder.callback(host_call)
     built = builder.end_building().complete()
-    built.launch(busy)  # waits for the kernel that runs
+    built.launch(busy)  # waits for the running kernel
     return built
 
 
@@ -102,7 +102,7 @@ def host_function() -> Any:
 
 
 def many_callbacks() -> Any:
-    """Callbacks that run while the interpreter goes down."""
+    """Callbacks that run while the interpreter shuts down."""
     stream = device.create_stream()
     builder = device.create_graph_builder().begin_building()
     for _ in range(100):
@@ -169,7 +169,7 @@ def bindings() -> Any:
 
 
 class Owner:
-    """Frees by a method of Python's, at whatever time that is."""
+    """Frees memory in a Python __del__ method, at any time during shutdown."""
 
     def __init__(self) -> None:
         self.stream = device.create_stream()
@@ -213,11 +213,11 @@ MAKERS: dict[str, Callable[[], Any]] = {
 }
 
 
-WAITING = ("legacy pinned",)  # freed while Python still runs, this waits for work that never ends, as it should
+WAITING = ("legacy pinned",)  # if freed while Python still runs, it would wait for work that never ends
 
 
 def use(kept: list[Any]) -> None:
-    """What a thread may be in the middle of when the process ends."""
+    """An operation that a thread may be executing when the process exits."""
     stream = device.create_stream()
     while True:
         buffer = device.allocate(1 << 12, stream=stream)
@@ -261,7 +261,7 @@ def main(place: str, names: list[str]) -> None:
             local.kept = make()
             time.sleep(0.2)
 
-        threading.Thread(target=run).start()  # Python joins it while it ends
+        threading.Thread(target=run).start()  # Python joins this thread at shutdown
         globals()["kept"] = local
     elif place == "atexit":
         names = [name for name in names if name not in WAITING]

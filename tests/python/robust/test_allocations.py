@@ -1,4 +1,4 @@
-"""Allocations that are too large, negative, or refused by the system."""
+"""Allocations that are too large, have an invalid size, or fail in the operating system."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from cuda.core import (
 HUGE = [2**40 * 100, 2**47, 2**62, 2**63 - 1, 2**63, 2**64 - 512, 2**64 - 1]
 
 needs_refusals = pytest.mark.skipif(
-    "san.so" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer that is refused memory ends the process"
+    "san.so" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer that cannot allocate memory ends the process"
 )
 
 
@@ -46,7 +46,7 @@ def works_after(resource, stream):
 @pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
 @pytest.mark.parametrize("size", HUGE)
 @pytest.mark.parametrize("name", NAMES)
-def test_more_than_there_is(device, stream, name, size):
+def test_allocation_over_the_device_limit_raises_and_the_next_one_works(device, stream, name, size):
     resource = resources(device)[name]
     with pytest.raises((CUDAError, ValueError, OverflowError)) as caught:
         resource.allocate(size, stream=stream)
@@ -58,7 +58,7 @@ def test_more_than_there_is(device, stream, name, size):
 @pytest.mark.promise("Sizes that are negative or absurd are refused by name, before anything is allocated")
 @pytest.mark.parametrize("size", [-1, -(2**63), 2**64, 2**200, 1.5, "1", None, b"1", [1]])
 @pytest.mark.parametrize("name", NAMES)
-def test_sizes_that_are_none(device, stream, name, size):
+def test_invalid_size_raises_an_error_that_names_it(device, stream, name, size):
     resource = resources(device)[name]
     with pytest.raises((TypeError, ValueError, OverflowError), match="size"):
         resource.allocate(size, stream=stream)
@@ -66,7 +66,7 @@ def test_sizes_that_are_none(device, stream, name, size):
 
 
 @pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
-def test_one_byte_more_than_the_device_has(device, stream):
+def test_allocation_of_one_byte_over_the_limit_is_out_of_memory(device, stream):
     _, total = (int(n) for n in driver.cuMemGetInfo()[1:])
     error, _ = driver.cuMemAlloc(total + 1)
     assert error == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
@@ -75,10 +75,10 @@ def test_one_byte_more_than_the_device_has(device, stream):
     driver.cuMemFree(pointer)
 
 
-@pytest.mark.cpu_only  # NVIDIA's driver hands out managed memory beyond the device, and loses the overflow of a pitch
+@pytest.mark.cpu_only  # NVIDIA's driver oversubscribes managed memory and does not detect the overflow of a pitch
 @pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
 @pytest.mark.parametrize("size", HUGE)
-def test_every_allocating_call_of_the_bindings(device, stream, size):
+def test_every_allocating_driver_call_over_the_limit_is_out_of_memory(device, stream, size):
     prop = driver.CUmemAllocationProp()
     prop.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     prop.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -113,7 +113,7 @@ def test_every_allocating_call_of_the_bindings(device, stream, size):
 @pytest.mark.cpu_only
 @needs_refusals
 @pytest.mark.promise("When the system itself refuses memory, the answer is error 2, not a crash")
-def test_a_limit_of_the_process(child):
+def test_allocation_over_the_process_limit_is_out_of_memory(child):
     out = child.ok(
         """
         import resource
@@ -150,7 +150,7 @@ def test_a_limit_of_the_process(child):
 @pytest.mark.cpu_only
 @needs_refusals
 @pytest.mark.promise("When the compiler is refused memory, the answer is error 2, and the next load works")
-def test_a_limit_of_the_process_while_kernels_are_compiled(child):
+def test_compilation_over_the_process_limit_is_out_of_memory(child):
     out = child.ok(
         r"""
         import ctypes, resource
@@ -197,7 +197,7 @@ def test_a_limit_of_the_process_while_kernels_are_compiled(child):
 
 @pytest.fixture
 def control_group() -> Iterator[tuple[Path, int]]:
-    """A control group with a memory limit that children may be started in."""
+    """A control group with a memory limit, for child processes."""
     limit = 1 << 30
     top = Path("/sys/fs/cgroup")
     for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -206,7 +206,7 @@ def control_group() -> Iterator[tuple[Path, int]]:
             continue
         name = "memory.limit_in_bytes" if controllers else "memory.max"
         own = (top / "memory" if controllers else top) / path.lstrip("/")
-        for around in (own, own.parent):  # a group with processes may have no groups of its own
+        for around in (own, own.parent):  # a group that contains processes cannot have child groups
             group = around / f"cucore-test-{os.getpid()}"
             try:
                 group.mkdir()
@@ -225,7 +225,7 @@ def control_group() -> Iterator[tuple[Path, int]]:
 
 @pytest.mark.cpu_only
 @pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
-def test_a_limit_of_a_control_group(child, control_group):
+def test_allocation_over_the_control_group_limit_is_out_of_memory(child, control_group):
     folder, limit = control_group
     out = child.ok(
         """
@@ -248,7 +248,7 @@ def test_a_limit_of_a_control_group(child, control_group):
 
 @pytest.mark.cpu_only
 @pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
-def test_many_small_ones_until_the_device_is_full(child):
+def test_small_allocations_fail_only_when_the_device_is_full(child):
     out = child.ok(
         """
         setup()

@@ -1,4 +1,4 @@
-"""Program caches that somebody has tampered with, and settings nobody can read."""
+"""Damaged program caches, invalid environment variables, and libraries in the working directory."""
 
 import os
 import re
@@ -14,7 +14,7 @@ SOURCE = 'extern "C" __global__ void k(int* p) { *p = 41 + 1; }'
 
 
 @pytest.mark.promise("Cache folders are for their owner alone, links are not followed, and foreign owners are refused")
-def test_an_umask_of_zero_changes_nothing(tmp_path):
+def test_cache_is_private_to_its_owner_with_umask_zero(tmp_path):
     before = os.umask(0)
     try:
         cache = FileStreamProgramCache(tmp_path / "cache")
@@ -27,7 +27,7 @@ def test_an_umask_of_zero_changes_nothing(tmp_path):
 
 @pytest.mark.promise("Cache folders are for their owner alone, links are not followed, and foreign owners are refused")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another owner")
-def test_a_folder_of_another_owner_is_refused(tmp_path):
+def test_cache_folder_of_another_owner_raises(tmp_path):
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
     os.chown(folder, 12345, 12345)
@@ -64,8 +64,8 @@ def entries(folder):
 
 @pytest.mark.cpu_only
 @pytest.mark.promise("A damaged, truncated or swapped cache entry is compiled again, never run")
-def test_machine_code_on_disk_is_checked(tmp_path):
-    """The CPU device's own cache: swapped, flipped and cut entries never run."""
+def test_damaged_or_swapped_cache_entry_is_compiled_again(tmp_path):
+    """The machine code cache of the CPU device never runs swapped, changed or truncated entries."""
     folder = tmp_path / "cache"
     assert run(folder, 1) == 1
     first = entries(folder)
@@ -73,7 +73,7 @@ def test_machine_code_on_disk_is_checked(tmp_path):
     assert all(path.stat().st_mode & 0o077 == 0 for path in [folder, *folder.rglob("*")])
     assert run(folder, 2) == 2
     (second,) = set(entries(folder)) - set(first)
-    shutil.copy(first[0], second)  # the entry of one kernel in the place of another's
+    shutil.copy(first[0], second)  # replaces the entry of one kernel with that of another
     assert run(folder, 2) == 2
     data = bytearray(second.read_bytes())
     for change in ("flip", "cut", "empty"):
@@ -88,7 +88,7 @@ def test_machine_code_on_disk_is_checked(tmp_path):
     second.symlink_to(target)
     assert run(folder, 2) == 2
     os.chmod(folder, 0o777)
-    assert run(folder, 3) == 3  # works, without the cache
+    assert run(folder, 3) == 3  # works without the cache
 
 
 TWO_KERNELS = r"""
@@ -118,7 +118,7 @@ for name, factor in (("plain", 1), ("pointed", 2)):
 
 
 @pytest.mark.cpu_only
-def test_a_second_run_of_a_program_compiles_nothing(tmp_path):
+def test_second_run_of_a_program_loads_all_code_from_the_cache(tmp_path):
     environment = os.environ | {"CUCORE_CACHE_DIR": str(tmp_path / "cache"), "CUCORE_CPU_REPORT": "1"}
     reports = []
     for _ in range(2):
@@ -132,7 +132,7 @@ def test_a_second_run_of_a_program_compiles_nothing(tmp_path):
 
 
 @pytest.mark.promise("Processes may race for one cache folder")
-def test_racing_processes(tmp_path):
+def test_concurrent_processes_share_one_cache_folder(tmp_path):
     command = [sys.executable, "-c", f"""
 from cuda.core import Program, ProgramOptions
 from cuda.core.utils import FileStreamProgramCache
@@ -166,12 +166,12 @@ UNREADABLE = {
     "CUCORE_CHECK": ("everything and more", "continue"),
     "CUCORE_CHECK_SUPPRESS": ("k", "speed:k", "race"),
 }
-ANYTHING = {"CUCORE_CACHE_DIR", "CUCORE_CPU_DUMP_DIR", "CUCORE_SITE_PACKAGES"}  # any text may be a path
-SWITCHES = {"CUCORE_LEAK_WARNINGS"}  # whatever it is set to
+ANYTHING = {"CUCORE_CACHE_DIR", "CUCORE_CPU_DUMP_DIR", "CUCORE_SITE_PACKAGES"}  # any text is a valid path
+SWITCHES = {"CUCORE_LEAK_WARNINGS"}  # any value is valid
 
 
 def variables_read() -> set[str]:
-    """What the sources ask the environment for, and names they hand to what does."""
+    """Names of all environment variables that the sources read."""
     root = Path(__file__).resolve().parents[3]
     files = [path for folder in ("cpu", "src", "include") for path in (root / folder).rglob("*.[ch]pp")]
     files += (root / "python").rglob("*.py")
@@ -181,7 +181,7 @@ def variables_read() -> set[str]:
 @pytest.mark.cpu_only
 @pytest.mark.promise("An unreadable setting is an error that names the variable and what it takes")
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in UNREADABLE.items() for value in values])
-def test_an_unreadable_setting_is_named(name, value):
+def test_invalid_environment_variable_raises_an_error_that_names_it(name, value):
     done = subprocess.run(
         [sys.executable, "-c", RUN, "1"], env=os.environ | {name: value}, capture_output=True, text=True
     )
@@ -192,13 +192,13 @@ def test_an_unreadable_setting_is_named(name, value):
 
 @pytest.mark.cpu_only
 @pytest.mark.promise("An unreadable setting is an error that names the variable and what it takes")
-def test_every_variable_the_sources_read_has_unreadable_values_here():
+def test_every_environment_variable_of_the_sources_is_tested():
     assert variables_read() == set(UNREADABLE) | ANYTHING | SWITCHES
 
 
 @pytest.mark.cpu_only
 @pytest.mark.promise("No library is loaded from the working directory")
-def test_a_planted_library(tmp_path):
+def test_library_in_the_working_directory_is_not_loaded(tmp_path):
     plant = tmp_path / "plant.c"
     plant.write_text(
         '#include <unistd.h>\n__attribute__((constructor)) static void f() { write(2, "PWNED", 5); }\nint cuInit() { return 0; }'
@@ -222,7 +222,7 @@ def test_a_planted_library(tmp_path):
         ("LD_LIBRARY_PATH", "::/usr/lib"),
     ):
         for device in ("auto", "cpu"):
-            before = os.environ.get(variable)  # LLVM may lie there
+            before = os.environ.get(variable)  # LLVM may be installed there
             environment = os.environ | {variable: f"{value}:{before}" if before else value, "CUCORE_DEVICE": device}
             done = subprocess.run(
                 [sys.executable, "-c", program, "5"], env=environment, cwd=tmp_path, capture_output=True, text=True
@@ -260,8 +260,8 @@ print("done")
     ("{folder}", "cpu", False), (":/nowhere", "cpu", False), ("", "auto", False), (":/nowhere", "auto", False),
     (".", "auto", True), (":/nowhere", "auto", True),
 ])  # fmt: skip
-def test_a_driver_planted_for_the_compiler(tmp_path, path, device, forget, bindings):
-    """NVRTC loads libcuda.so.1 by its name: that is the CPU device where it was chosen, and never a file that lies here."""
+def test_driver_in_the_working_directory_is_not_loaded_by_nvrtc(tmp_path, path, device, forget, bindings):
+    """NVRTC loads libcuda.so.1 by name: it gets the CPU device if that is selected, never a file in the working directory."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     (tmp_path / "plant.c").write_text(PLANT)
@@ -277,7 +277,7 @@ def test_a_driver_planted_for_the_compiler(tmp_path, path, device, forget, bindi
 
 @pytest.mark.cpu_only
 @pytest.mark.promise("The CPU device is used by choice or with a warning that says so")
-def test_the_fallback_is_announced(child):
+def test_fallback_to_the_cpu_device_warns(child):
     status, out, err = child.run(
         "import warnings; warnings.simplefilter('always')\nprint(Device(0).name)", CUCORE_DEVICE="auto"
     )

@@ -1,4 +1,4 @@
-"""Host callbacks that raise, call the API, are slow, or outlive their graph."""
+"""Host callbacks that raise, call the API, are slow, or run after their graph is closed."""
 
 import gc
 import sys
@@ -28,9 +28,9 @@ def graph_of(device, *functions):
     return builder.end_building().complete()
 
 
-@pytest.mark.cpu_only  # hardware may hang here: that is what the promise is about
+@pytest.mark.cpu_only  # NVIDIA's driver may hang here, which the promise excludes
 @pytest.mark.promise("A callback that calls the API is told that it may not, and nothing hangs")
-def test_calls_inside_a_callback(device, kernel):
+def test_api_call_in_a_callback_is_not_permitted(device, kernel):
     stream, other = device.create_stream(), device.create_stream()
     buffer = device.allocate(64, stream=stream)
     nothing = kernel("nothing")
@@ -63,7 +63,7 @@ def test_calls_inside_a_callback(device, kernel):
 
 @pytest.mark.promise("An exception in a callback is reported, not lost, and later work goes on")
 @pytest.mark.parametrize("raised", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)], ids=repr)
-def test_what_a_callback_raises(device, kernel, raised, monkeypatch):
+def test_exception_in_a_callback_is_reported_and_later_work_runs(device, kernel, raised, monkeypatch):
     stream, seen, after = device.create_stream(), [], []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: seen.append(args.exc_value))
 
@@ -78,8 +78,8 @@ def test_what_a_callback_raises(device, kernel, raised, monkeypatch):
 
 
 @pytest.mark.promise("A slow callback delays its own stream only")
-def test_a_slow_callback(device, kernel):
-    """While callbacks wait for the host, other streams work and other threads run Python."""
+def test_slow_callback_delays_only_its_stream(device, kernel):
+    """While a callback waits for the host, other streams and other Python threads run."""
     gate, ran = threading.Event(), []
     streams = [device.create_stream() for _ in range(6)]
     slow = [graph_of(device, lambda: ran.append(gate.wait())) for _ in streams]
@@ -88,7 +88,7 @@ def test_a_slow_callback(device, kernel):
     free = device.create_stream()
     for _ in range(20):
         launch(free, ONE, kernel("nothing"))
-    free.sync()  # gate is still shut
+    free.sync()  # the gate is still shut
     assert ran == []
     gate.set()
     for stream in streams:
@@ -114,8 +114,8 @@ def test_a_slow_callback(device, kernel):
         "free",
     ],
 )
-def test_waiting_for_a_callback_never_deadlocks(device, how):
-    """Whoever waits for work does not hold what the callbacks among that work need."""
+def test_waiting_for_a_callback_does_not_deadlock(device, how):
+    """A thread that waits for work holds no lock that the callbacks of that work need."""
     stream, ran = device.create_stream(), []
     pinned = LegacyPinnedMemoryResource().allocate(64, stream=stream)
     buffer = device.allocate(64, stream=stream)
@@ -123,7 +123,7 @@ def test_waiting_for_a_callback_never_deadlocks(device, how):
     kernel = ObjectCode.from_ptx(PTX).get_kernel("k")
     module, plain = driver.cuModuleLoadData(PTX + b"\0")[1], driver.cuMemAlloc(64)[1]
     array = device.create_opaque_array(texture.OpaqueArrayOptions((4, 2), "float32", 1))
-    launch(stream, ONE, kernel)  # loaded, and so to be unloaded
+    launch(stream, ONE, kernel)  # loads the code, which is unloaded later
     graph = graph_of(device, *[lambda: ran.append(sum(range(1000)))] * 30)
     graph.launch(stream)
     if how == "close legacy pinned":
@@ -157,7 +157,7 @@ def test_waiting_for_a_callback_never_deadlocks(device, how):
 
 
 @pytest.mark.promise("An exception in a callback is reported, not lost, and later work goes on")
-def test_callbacks_outlive_the_graph_that_is_closed_while_it_runs(device):
+def test_callbacks_run_after_their_graph_is_closed(device):
     stream, ran = device.create_stream(), []
     for _ in range(20):
         graph = graph_of(device, *[lambda: ran.append(1)] * 20)
@@ -170,7 +170,7 @@ def test_callbacks_outlive_the_graph_that_is_closed_while_it_runs(device):
 
 
 @pytest.mark.parametrize("bad", [None, 3, "x", b"", object()], ids=repr)
-def test_what_cannot_be_called_is_refused(device, bad):
+def test_callback_that_is_not_callable_raises(device, bad):
     builder = device.create_graph_builder().begin_building()
     with pytest.raises((TypeError, ValueError)):
         builder.callback(bad)
@@ -179,8 +179,8 @@ def test_what_cannot_be_called_is_refused(device, bad):
 
 @pytest.mark.promise("A callback that calls the API is told that it may not, and nothing hangs")
 @pytest.mark.parametrize("how", ["graph", "launch", "stream callback", "host node"])
-def test_waiting_in_a_callback_is_refused_with_the_reason(device, how):
-    """On a GPU, too: the driver itself would wait for ever there."""
+def test_waiting_in_a_callback_is_not_permitted_and_the_error_explains_why(device, how):
+    """Also on a GPU, where the driver itself would deadlock."""
     stream, other = device.create_stream(), device.create_stream()
     event, said, codes = other.record(), {}, {}
     waits = {
@@ -216,5 +216,5 @@ def test_waiting_in_a_callback_is_refused_with_the_reason(device, how):
     assert codes == dict.fromkeys(calls, 800)
     assert {name: error.code for name, error in said.items()} == dict.fromkeys(waits, 800)
     assert all("a host function of a stream or a graph" in str(error) for error in said.values())
-    for wait in waits.values():  # this thread may
+    for wait in waits.values():  # this thread may wait
         wait()

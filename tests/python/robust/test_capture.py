@@ -1,4 +1,4 @@
-"""Captures that fail: an error, then a stream that works again."""
+"""Failed captures raise an error and leave the stream usable."""
 
 import gc
 
@@ -13,7 +13,7 @@ ONE = LaunchConfig(grid=1, block=1)
 
 
 def forbidden(device, stream, kernel):
-    """Calls that no capture takes."""
+    """Calls that are not permitted during a capture."""
     fresh = device.create_stream()
     return {
         "sync": lambda: stream.sync(),
@@ -51,9 +51,9 @@ NAMES = [
 @pytest.mark.parametrize("ending", ["end", "close", "gc", "stream closed"])
 @pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_forbidden_call(device, kernel, name, mode, ending):
+def test_forbidden_call_in_a_capture_raises_and_the_stream_stays_usable(device, kernel, name, mode, ending):
     stream = device.create_stream()
-    launch(stream, ONE, kernel("nothing"))  # loads the code, which some modes forbid later
+    launch(stream, ONE, kernel("nothing"))  # loads the code, which some capture modes do not permit later
     stream.sync()
     call = forbidden(device, stream, kernel)[name]
     builder = stream.create_graph_builder().begin_building(mode=mode)
@@ -96,7 +96,7 @@ def driver_is_capturing(stream):
 
 
 @pytest.mark.parametrize("ending", ["end", "close", "gc"])
-def test_branches_that_are_never_joined(device, kernel, ending):
+def test_unjoined_branch_raises_and_the_stream_stays_usable(device, kernel, ending):
     stream = device.create_stream()
     builder = stream.create_graph_builder().begin_building()
     branches = builder.split(3)
@@ -117,7 +117,7 @@ def test_branches_that_are_never_joined(device, kernel, ending):
     assert not driver_is_capturing(stream)
 
 
-def test_a_wait_on_another_capture_ends_neither_silently(device, kernel):
+def test_wait_on_another_capture_raises(device, kernel):
     one, two = device.create_stream(), device.create_stream()
     first = one.create_graph_builder().begin_building()
     second = two.create_graph_builder().begin_building()
@@ -133,7 +133,7 @@ def test_a_wait_on_another_capture_ends_neither_silently(device, kernel):
         stream.sync()
 
 
-def test_an_uncaptured_stream_is_refused_and_both_stay_usable(device, kernel):
+def test_join_of_an_uncaptured_stream_raises_and_both_stay_usable(device, kernel):
     stream, other = device.create_stream(), device.create_stream()
     flag = LegacyPinnedMemoryResource().allocate(8)
     memoryview(flag).cast("B")[:] = bytes(8)
@@ -147,7 +147,7 @@ def test_an_uncaptured_stream_is_refused_and_both_stay_usable(device, kernel):
     stream.sync()
 
 
-def test_states_of_a_builder(device, kernel):
+def test_builder_method_in_the_wrong_state_raises(device, kernel):
     builder = device.create_graph_builder()
     for call in (
         builder.end_building,

@@ -1,4 +1,4 @@
-"""Threads without a context, other devices, foreign contexts: calls leave what is current as it was."""
+"""Calls preserve the current context in threads without a context, with other devices and with foreign contexts."""
 
 import pytest
 
@@ -58,8 +58,8 @@ def calls(d):
 
 
 @LEAVES
-def test_whatever_is_current_stays(child):
-    """The same context, and as many on the stack, after each call on an object of each device; in threads with no context too."""
+def test_calls_preserve_the_current_context_and_the_context_stack(child):
+    """After each call on an object of each device the current context and the stack depth are unchanged, also without a context."""
     out = child.ok(
         CALLS
         + """
@@ -104,7 +104,7 @@ print(sorted(failed & {"allocate too much", "bad launch", "bad copy", "bad captu
 
 @OWN
 @pytest.mark.cpu_only
-def test_objects_stay_on_their_device(child):
+def test_objects_work_on_their_device_when_another_is_current(child):
     child.ok(
         """
         from cuda.bindings import driver
@@ -127,7 +127,7 @@ def test_objects_stay_on_their_device(child):
 
 
 @LEAVES
-def test_a_thread_without_a_context_is_told_what_to_do(child):
+def test_missing_context_raises_an_error_that_names_the_remedy(child):
     out = child.ok(
         """
         setup()

@@ -1,7 +1,7 @@
-"""The interpreter ends: each kind of object, at each place where one can be kept, with a kernel still running.
+"""The interpreter exits while objects of each kind are alive, at each place that can hold one, with a running kernel.
 
-One process per place holds one of everything. CUCORE_LONG=1 gives each pair of object and place a process of its own;
-CUCORE_LONG_TURNS=n, n of them.
+One process per place keeps one object of each kind. CUCORE_LONG=1 tests each pair of object and place in its own process;
+CUCORE_LONG_TURNS=n repeats that n times.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ def ends_quietly(child, place: str, *names: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_with_one_of_everything_alive(child, place):
+def test_exit_with_one_object_of_each_kind_alive_is_silent(child, place):
     ends_quietly(child, place)
 
 
 @pytest.mark.skipif(os.environ.get("CUCORE_LONG") != "1", reason="CUCORE_LONG=1 runs the whole matrix")
 @pytest.mark.parametrize("name", NAMES)
-def test_with_one_object_alive(child, name):
-    """In every place, as many processes at once as there are processors."""
+def test_exit_with_one_object_alive_is_silent(child, name):
+    """At every place, with one process per processor in parallel."""
     turns = int(os.environ.get("CUCORE_LONG_TURNS", "1"))
     with ThreadPoolExecutor(os.cpu_count()) as several:
         for end in [several.submit(ends_quietly, child, place, name) for place in PLACES for _ in range(turns)]:
             end.result()
 
 
-def test_an_exception_at_the_top_ends_as_in_any_program(child):
+def test_exit_after_an_uncaught_exception_prints_only_its_traceback(child):
     status, _, err = child.run("setup()\nb = device.allocate(64, stream=stream)\nraise KeyError('mine')")
     assert status == 1 and err.rstrip().endswith("KeyError: 'mine'")
 
 
-def test_an_interpreter_that_never_used_a_device_ends_quietly(child):
+def test_exit_without_using_a_device_is_silent(child):
     child.ok("import cuda.core, cuda.bindings.driver, cuda.bindings.runtime", prelude=False)
 
 
@@ -70,7 +70,7 @@ class Slow:
     def __del__(self, sleep=time.sleep):
         sleep(1.5)  # the interpreter is taking its modules apart
 
-sys.modules["slow"] = Slow()  # goes with the modules, whoever still uses the globals
+sys.modules["slow"] = Slow()  # destroyed with the modules, while other code may still use the globals
 """
 
 
@@ -83,8 +83,8 @@ sys.modules["slow"] = Slow()  # goes with the modules, whoever still uses the gl
     ],
     ids=["graph", "host function", "stream callback"],
 )
-def test_a_callback_that_sleeps_while_the_interpreter_ends(child, queue):
-    """Python ends a thread that asks for its lock too late; that must not unwind through the driver."""
+def test_exit_while_a_callback_sleeps_is_silent(child, queue):
+    """Python terminates a thread that requests the GIL after shutdown; that must not unwind through the driver."""
     status, out, err = child.run(f"{SLEEPING}\n{queue}\nbegan.wait()")
     assert (status, out, err) == (0, "", "")
 
@@ -107,7 +107,7 @@ while not began or time.monotonic() - began < HUNDREDTHS / 100:
 
 @pytest.mark.cpu_only
 @pytest.mark.parametrize("hundredths", (3, 6, 10, 20, 30, 45))
-def test_while_better_code_for_a_kernel_is_made(child, hundredths):
-    """The compiler's own variables go when the process ends: what is still being compiled must have stopped by then."""
+def test_exit_while_optimized_code_is_compiled_is_silent(child, hundredths):
+    """LLVM's static variables are destroyed at process exit: compilations must have stopped before."""
     settings = {"CUCORE_CPU_STRICT": "0", "CUCORE_CPU_TIER": "auto", "CUCORE_CPU_CACHE": "0"}
     assert child.run(BEGINS_QUICKLY.replace("HUNDREDTHS", str(hundredths)), **settings) == (0, "", "")

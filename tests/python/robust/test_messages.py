@@ -1,4 +1,4 @@
-"""Messages: what was wrong, with which value, and what to do."""
+"""Error messages name the error, the offending value and the remedy."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def things(device, stream, kernel):
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_the_value_is_named(things, name):
+def test_error_message_names_the_value(things, name):
     call, expected = WRONG[name]
     with pytest.raises(Exception, match=expected):
         call(things)
 
 
-def test_an_error_goes_to_another_process_whole(things):
+def test_pickled_error_keeps_type_message_code_and_name(things):
     with pytest.raises(Exception) as caught:
         ObjectCode.from_ptx(b"nonsense").get_kernel("k")
     copy = pickle.loads(pickle.dumps(caught.value))

@@ -1,4 +1,4 @@
-"""fork, spawn and forkserver; signals."""
+"""Processes started with fork, spawn and forkserver; signals."""
 
 import shutil
 import signal
@@ -12,7 +12,7 @@ FORK = pytest.mark.promise("A forked child is told to use spawn, may exit as usu
 
 
 @FORK
-def test_a_fork_in_the_middle_of_launches(child):
+def test_fork_during_launches_raises_in_the_child_and_leaves_the_parent_usable(child):
     out = child.ok(
         """
         import warnings
@@ -48,7 +48,7 @@ def test_a_fork_in_the_middle_of_launches(child):
 
 
 @FORK
-def test_a_fork_before_the_first_use_is_nobodys_business(child):
+def test_fork_before_the_first_use_works_in_both_processes(child):
     child.ok(
         """
         pid = os.fork()
@@ -59,7 +59,7 @@ def test_a_fork_before_the_first_use_is_nobodys_business(child):
     )
 
 
-# Ends as a driver may in a child: it waits for a thread that only the parent has.
+# Its exit handler waits for a thread that exists in the parent only, as a driver's may.
 DRIVER_S_END = """
 #include <unistd.h>
 static pid_t first;
@@ -70,7 +70,7 @@ __attribute__((destructor)) static void end(void) { if (getpid() != first) pause
 
 @FORK
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
-def test_a_child_does_not_wait_for_the_end_of_the_driver(child, tmp_path):
+def test_forked_child_exits_without_the_exit_handlers_of_the_driver(child, tmp_path):
     source, library = tmp_path / "end.c", tmp_path / "end.so"
     source.write_text(DRIVER_S_END)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
@@ -91,7 +91,7 @@ def test_a_child_does_not_wait_for_the_end_of_the_driver(child, tmp_path):
 
 
 @pytest.mark.promise("Processes started by spawn and forkserver work as the first one does")
-def test_other_start_methods(cubin, tmp_path):
+def test_spawn_and_forkserver_processes_work(cubin, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         """
@@ -128,7 +128,7 @@ WAITS = {
 
 @pytest.mark.promise("Ctrl-C gets out of waits, and everything is usable afterwards")
 @pytest.mark.parametrize("wait", WAITS)
-def test_ctrl_c(child, wait):
+def test_ctrl_c_interrupts_a_wait_and_everything_stays_usable(child, wait):
     process = child.start(
         f"""
         import ctypes, signal
@@ -151,7 +151,7 @@ def test_ctrl_c(child, wait):
         """
     )
     assert process.stdout.readline() == "waiting\n"
-    time.sleep(0.3)  # most likely the wait has begun: a wait that no signal ends would hang here
+    time.sleep(0.3)  # the wait has probably begun: an uninterruptible wait would hang here
     process.send_signal(signal.SIGINT)
     said = process.stdout.readline()
     out, err = process.stdout.read(), process.stderr.read()
@@ -160,8 +160,8 @@ def test_ctrl_c(child, wait):
 
 
 @pytest.mark.promise("Ctrl-C gets out of waits, and everything is usable afterwards")
-def test_ctrl_c_while_compiling(child):
-    """A compilation ends, then the interrupt is raised; the next one works."""
+def test_ctrl_c_during_a_compilation_is_raised_after_it(child):
+    """The interrupt is raised when the compilation ends; the next compilation works."""
     process = child.start(
         """
         import signal

@@ -1,4 +1,4 @@
-"""The page of promises covers every case, and every marker names a promise."""
+"""Every promise has a test, every marker names a promise, and every protection names an existing test."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def test_every_promise_has_a_test_and_every_marker_a_promise() -> None:
     cases, unknown = promises.collect(ROOT / "tests")
     assert not unknown, "markers whose sentence is not in tests/promises.json"
     bare = [sentence for case in cases for sentence, tests in case.promises.items() if not tests]
-    assert not bare, "promises that no test keeps"
+    assert not bare, "promises without a test"
     assert all(case.promises for case in cases)
 
 
-def test_the_page_names_each_test_under_its_sentence() -> None:
+def test_page_lists_the_tests_of_each_promise() -> None:
     cases, _ = promises.collect(ROOT / "tests")
     page = promises.render(cases)
     for case in cases:
@@ -33,8 +33,8 @@ def test_the_page_names_each_test_under_its_sentence() -> None:
             assert all(f"`{test.name}`" in page for test in tests)
 
 
-def test_every_protection_can_be_switched_off_where_it_is_said_to_be() -> None:
-    """tools/protections does it; here, that the sources, the tests and the list have not grown apart."""
+def test_every_protection_matches_its_source_and_names_an_existing_test() -> None:
+    """tools/protections runs the tests; this test keeps sources, tests and tests/protections.json consistent."""
     titles = {case.title for case in promises.collect(ROOT / "tests")[0]}
     cpp = "".join(path.read_text() for path in (ROOT / "tests" / "cpp").rglob("*.cpp"))
     names = set()
@@ -53,7 +53,7 @@ def test_every_protection_can_be_switched_off_where_it_is_said_to_be() -> None:
     assert all(f"- {name} (" in page for name in names)
 
 
-def test_a_marker_for_a_promise_nobody_made_is_found(tmp_path: Path) -> None:
+def test_marker_with_an_unknown_promise_is_reported(tmp_path: Path) -> None:
     (tmp_path / "promises.json").write_text('[{"case": "c", "promises": ["It holds"]}]')
     (tmp_path / "test_a.py").write_text(
         'import pytest\n@pytest.mark.promise("It holds")\ndef test_one(): ...\n'

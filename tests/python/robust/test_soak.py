@@ -1,4 +1,4 @@
-"""Work that goes on: memory stays flat. CUCORE_SOAK=n does n times as many turns (make soak)."""
+"""Repeated work does not grow memory. CUCORE_SOAK=n runs n times as many iterations (make soak)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ print(before, after)
 
 
 @pytest.mark.promise("Launching, capturing, compiling and closing for ever keeps memory flat")
-def test_memory_stays_flat(child):
+def test_repeated_work_does_not_grow_memory_or_threads(child):
     out = child.ok(PROGRAM % TURNS)
     before, after = (tuple(map(int, part.split(","))) for part in out.strip("()\n").split(") ("))
     assert after[0] - before[0] < (8 << 20) + before[0] // 20, (

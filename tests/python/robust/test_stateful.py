@@ -1,6 +1,6 @@
-"""Random programs over the object graph of cuda.core: whatever the order, an error is an exception and the rest works.
+"""Random programs over the object graph of cuda.core: in any order of calls an error is an exception, and all else works.
 
-CUCORE_LONG=1 runs many more of them, others every time.
+CUCORE_LONG=1 runs many more programs, with a new seed each time.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ number = st.integers(0, 30)
 KERNELS: dict[str, Any] = {}
 
 
-BROKEN = -1  # the capture of a stream whose capture was ended by a mistake
+BROKEN = -1  # the capture number of a stream whose capture was invalidated by an error
 
 
 class Home(NamedTuple):
-    """Where the memory of a buffer comes and goes."""
+    """The queue that allocates and frees a buffer's memory."""
 
     queue: weakref.ref[Any]  # a stream or a builder
-    capture: int  # the capture that allocated it; 0: none did
+    capture: int  # number of the capture that allocated it; 0: none
 
 
 def capture_of(queue: Any) -> int:
-    """The number of the capture that work queued here becomes a part of, or 0."""
+    """Number of the capture that records work queued here, or 0."""
     stream = queue.stream if isinstance(queue, GraphBuilder) else queue
     if stream is None or stream.is_closed:
         return 0
@@ -55,7 +55,7 @@ def capture_of(queue: Any) -> int:
 
 
 class Objects(RuleBasedStateMachine):
-    """Things made so far, closed ones among them; each rule uses some of them by number."""
+    """All objects created so far, including closed ones; each rule selects some of them by number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,15 +68,15 @@ class Objects(RuleBasedStateMachine):
         self.graphs: list[Any] = []
         self.pools: list[Any] = [self.device.memory_resource]
         self.definitions: list[Any] = []
-        self.homes: dict[int, Home] = {}  # by buffer's id
-        self.used: list[Any] = []  # buffers that a definition uses: closing one would pull it from under its graphs
+        self.homes: dict[int, Home] = {}  # by the buffer's id
+        self.used: list[Any] = []  # buffers that a graph definition uses: they must stay open while its graphs exist
 
     def ordered(self, queue: Any, buffers: list[Any], call: Any) -> None:
-        """Makes a call that uses memory on a queue, in order with what the memory is otherwise used for.
+        """Queues a call that uses memory, ordered after and before the other uses of that memory.
 
-        What a capture allocates is used in that branch of it; what streams allocate, after and before what those
-        streams do with it. The device would otherwise touch memory that is not there yet, or no more: a mistake that
-        ends the context.
+        Memory that a capture allocates is used only in that branch of the capture. Memory that a stream allocates is
+        used in order with that stream's work. Otherwise the device would access memory before its allocation or after
+        its release, which is a fault that ends the context.
         """
         homes = [self.homes[id(buffer)] for buffer in buffers if buffer is not None]
         capture = capture_of(queue)
@@ -106,7 +106,7 @@ class Objects(RuleBasedStateMachine):
         return things[n % len(things)] if things else None
 
     def queue(self, n: int) -> Any:
-        """A stream or a builder, also closed ones."""
+        """A stream or a builder, possibly closed."""
         return self.pick(self.streams + self.builders, n)
 
     def attempt(self, call: Any) -> Any:
@@ -147,7 +147,7 @@ class Objects(RuleBasedStateMachine):
     @rule(a=number, b=number)
     def do_launch(self, a: int, b: int) -> None:
         queue, buffer = self.queue(a), self.pick(self.buffers, b)
-        if buffer is None or buffer.size >= 128 or buffer.size == 0:  # to write past a buffer is another test
+        if buffer is None or buffer.size >= 128 or buffer.size == 0:  # out-of-bounds accesses are tested elsewhere
             n = 32 if buffer is not None and buffer.size else 0
             self.ordered(queue, [buffer], lambda: launch(queue, ONE, KERNELS["add_one"], buffer, n))
 
@@ -214,7 +214,7 @@ class Objects(RuleBasedStateMachine):
             home = self.homes[id(buffer)] if buffer is not None and buffer.size >= 128 else None
             stream = home.queue() if home and not home.capture else None
             if isinstance(stream, Stream) and not stream.is_closed and not capture_of(stream):
-                stream.sync()  # the memory is there, wherever the graph is launched
+                stream.sync()  # the memory is valid wherever the graph is launched
                 definition.launch(ONE, KERNELS["add_one"], buffer, 32)
                 self.used.append(buffer)
             self.add(self.graphs, definition.instantiate)
@@ -248,7 +248,7 @@ class Objects(RuleBasedStateMachine):
         gc.collect()
 
     def teardown(self) -> None:
-        for builder in self.builders:  # captures end, and with them what they forbid
+        for builder in self.builders:  # ends all captures, which forbid some calls
             self.attempt(builder.close)
         for things in (
             self.streams,
@@ -269,14 +269,14 @@ class Objects(RuleBasedStateMachine):
 
 
 @pytest.mark.promise("Every object may be closed twice, in any order, from any thread, with no context current")
-def test_random_programs_over_the_object_graph(kernel):
+def test_random_programs_raise_only_exceptions(kernel):
     KERNELS.update(add_one=kernel("add_one"), nothing=kernel("nothing"))
     is_long = os.environ.get("CUCORE_LONG") == "1"
     run_state_machine_as_test(
         Objects,
         settings=settings(
             max_examples=3000 if is_long else 40,
-            derandomize=not is_long,  # the same programs every time: who changes something sees what it did
+            derandomize=not is_long,  # the same programs in every run, so that failures are reproducible
             stateful_step_count=60,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -1,4 +1,4 @@
-"""Many threads at once: compile, load, launch, capture, allocate, close."""
+"""Concurrent threads compile, load, launch, capture, allocate and close."""
 
 import sys
 import threading
@@ -21,11 +21,11 @@ ret;
 
 
 @pytest.mark.promise("Threads may compile, launch, capture and close at once")
-def test_64_threads(device, code):
+def test_64_threads_compile_launch_capture_and_close_concurrently(device, code):
     shared_stream = device.create_stream()
     shared_code = ObjectCode.from_cubin(code)
     start = threading.Barrier(64)
-    once = {"c++"}  # one thread compiles CUDA C++, which takes long; others load PTX of their own
+    once = {"c++"}  # one thread compiles CUDA C++, which is slow; the others load their own PTX
 
     def work(n):
         mine = Device(0)
@@ -71,8 +71,8 @@ def test_64_threads(device, code):
 
 
 @pytest.mark.promise("Threads may compile, launch, capture and close at once")
-def test_threads_use_what_another_closes(device, kernel):
-    """An object closed under its users is an error for them, and nothing worse."""
+def test_use_of_an_object_closed_by_another_thread_raises(device, kernel):
+    """Threads that use an object while another closes it get an exception, never a crash."""
     one, nothing = ONE, kernel("nothing")
     for _ in range(20):
         stream = device.create_stream()
@@ -118,8 +118,8 @@ def test_threads_use_what_another_closes(device, kernel):
 
 @pytest.mark.promise("Threads may compile, launch, capture and close at once")
 @pytest.mark.parametrize("wait", ["stream", "event", "device", "copy", "fence"])
-def test_a_thread_that_waits_lets_others_run(device, stream, gate, wait):
-    """The one that ends the wait gets the interpreter's lock from the thread that waits, and from nowhere else."""
+def test_waiting_thread_releases_the_gil(device, stream, gate, wait):
+    """The thread that ends the wait can get the GIL only from the waiting thread."""
     buffer, out = device.allocate(64, stream=stream), bytearray(64)
     buffer.fill(7, stream=stream)
     shut = gate(stream)
@@ -143,7 +143,7 @@ def test_a_thread_that_waits_lets_others_run(device, stream, gate, wait):
     thread = threading.Thread(target=open_it)
     thread.start()
     try:
-        sys.setswitchinterval(1000)  # no thread gives the lock away because its time is over
+        sys.setswitchinterval(1000)  # no thread releases the GIL because of the switch interval
         may_open.release()
         calls[wait]()
     finally:

@@ -1,4 +1,4 @@
-"""Host memory seen through Python: views outlive the closing of their buffer, and let it go when they go."""
+"""Views of host memory keep it alive after their buffer is closed; the memory is freed with the last view."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def seen(view: object) -> int:
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_view_of_a_buffer_that_was_closed(device, name):
+def test_view_keeps_the_memory_of_a_closed_buffer(device, name):
     buffer = LegacyPinnedMemoryResource().allocate(1 << 20)
     address = int(buffer.handle)
     memoryview(buffer)[:64] = bytes(range(64))
@@ -55,7 +55,7 @@ def test_a_view_of_a_buffer_that_was_closed(device, name):
 
 
 @pytest.mark.parametrize("resource", [ManagedMemoryResource, PinnedMemoryResource])
-def test_views_of_memory_that_streams_order(device, stream, resource):
+def test_view_keeps_stream_ordered_memory(device, stream, resource):
     buffer = resource().allocate(4096, stream=stream)
     stream.sync()
     first, second = np.from_dlpack(buffer), memoryview(buffer)
@@ -67,7 +67,7 @@ def test_views_of_memory_that_streams_order(device, stream, resource):
     assert second[4095] == 5
 
 
-def test_the_buffer_is_forgotten_while_a_view_of_it_lives(device):
+def test_view_keeps_the_memory_of_a_deleted_buffer(device):
     view = memoryview(LegacyPinnedMemoryResource().allocate(64))
     gc.collect()
     view[:] = bytes(64)
@@ -77,7 +77,7 @@ def test_the_buffer_is_forgotten_while_a_view_of_it_lives(device):
     assert kept[3] == 3
 
 
-def test_views_come_and_go(device):
+def test_memory_is_freed_with_the_last_view(device):
     buffer = LegacyPinnedMemoryResource().allocate(64)
     address = int(buffer.handle)
     for _ in range(100):

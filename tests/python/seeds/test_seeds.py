@@ -1,7 +1,7 @@
-"""The documented programs run as they are spelled, each in a process of its own.
+"""The documented programs run unchanged, each in a separate process.
 
-A program may begin with comment lines `# needs: NAME ...`: `cupy` and `torch` are the real libraries where they are
-installed and work (a GPU machine); elsewhere `cupy` is the small stand-in beside this file. `devices=2` asks for that many.
+A program may begin with comment lines `# needs: NAME ...`: `cupy` and `torch` are the real libraries if they are installed
+and work (on a GPU machine); otherwise `cupy` is the fake in this folder. `devices=2` requires that many devices.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ def needs(program: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=[p.stem for p in PROGRAMS])
-def test_program_runs_as_spelled(program: Path, tmp_path: Path) -> None:
+def test_documented_program_runs(program: Path, tmp_path: Path) -> None:
     wanted = needs(program)
     environment = dict(os.environ, PYTHONWARNINGS="ignore")
     path = [p for p in [environment.get("PYTHONPATH")] if p]

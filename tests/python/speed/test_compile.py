@@ -1,4 +1,4 @@
-"""What compiling costs beside the compiler."""
+"""Overhead of compilation outside the compiler."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ print(json.dumps(faults))
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="is about glibc's heap")
-def test_compiling_again_uses_the_pages_of_the_time_before() -> None:
-    """NVRTC takes and frees megabytes; handing them to the system each time cost a thousand page faults, a tenth of the time."""
+def test_repeated_compilation_reuses_memory_pages() -> None:
+    """NVRTC allocates and frees megabytes; returning them to the system each time causes many page faults."""
     done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
     faults = json.loads(done.stdout)
     assert min(faults[2:]) < 300, faults
 
 
-def test_nvrtc_uses_the_built_in_functions_that_lie_beside_it() -> None:
-    """Another toolkit on the system may have some of the same name."""
+def test_nvrtc_loads_the_builtins_of_its_folder() -> None:
+    """Another installed toolkit may have a library of the same name."""
     maps = (
         PROBE
         + "print(json.dumps(sorted({line.split()[-1] for line in open('/proc/self/maps') if 'libnvrtc' in line})))\n"

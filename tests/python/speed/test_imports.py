@@ -1,4 +1,4 @@
-"""What importing costs: modules and shared libraries, counted. No times: machines differ."""
+"""Import cost in numbers of modules and shared libraries. Times are not tested, because machines differ."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import MODULE
 print(json.dumps([sorted(set(sys.modules) - before[0]), sorted(libraries() - before[1])]))
 """
 
-# The most each import may bring. cuda.core looks names up when they are used; the others load one extension module,
-# libcucore.so and the C++ runtime (three libraries on most systems).
+# Maximum of each import. cuda.core resolves names on first use; the others load one extension module, libcucore.so and the
+# C++ runtime (three libraries on most systems).
 LIMITS = {
     "cuda.core": (5, 0),
     "cuda.bindings.driver": (9, 6),
@@ -40,7 +40,7 @@ def brought(module: str) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("module", LIMITS)
-def test_an_import_brings_few_modules_and_libraries(module: str) -> None:
+def test_import_loads_few_modules_and_libraries(module: str) -> None:
     modules, libraries = brought(module)
     most_modules, most_libraries = LIMITS[module]
     assert len(modules) <= most_modules, modules
@@ -48,7 +48,7 @@ def test_an_import_brings_few_modules_and_libraries(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", LIMITS)
-def test_an_import_brings_neither_numpy_nor_other_heavy_modules_nor_a_driver(module: str) -> None:
+def test_import_loads_no_numpy_no_heavy_modules_and_no_driver(module: str) -> None:
     modules, libraries = brought(module)
     heavy = {"numpy", "typing", "dataclasses", "asyncio", "ctypes", "enum", "inspect", "logging", "re", "subprocess"}
     assert not heavy.intersection(modules)

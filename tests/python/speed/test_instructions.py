@@ -1,5 +1,5 @@
-"""Instruction counts of the hot paths, against bench/instructions.json. Counts do not depend on load, but they do on compiler,
-interpreter and architecture: without recorded numbers for this one, or without valgrind, there is nothing to compare."""
+"""Compares instruction counts of hot paths with bench/instructions.json. Counts do not depend on the load, but on compiler,
+interpreter and architecture: the tests are skipped without recorded counts for these, or without valgrind."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_hot_paths_need_no_more_instructions_than_recorded(tmp_path: Path) -> No
     assert not worse, f"more instructions than recorded (recorded, now): {worse}"
 
 
-def test_the_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path) -> None:
-    """Launches, events, memory and graph replay, called by C: the call, the hand-over to the queue, and what runs there."""
+def test_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path) -> None:
+    """Launches, events, memory and graph replay, called from C: the call, the queue, and the execution."""
     if os.environ.get("CUCORE_DEVICE", "cpu") != "cpu":
         pytest.skip("is about the CPU device")
     import cucore
@@ -67,9 +67,9 @@ def test_the_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path)
         pytest.skip("needs valgrind and a build with tests or benchmarks")
     least: dict[str, float] = {}
     worse: dict[str, tuple[int, int]] = {}
-    # How a thread that waits for work is woken varies from run to run, so that the least of three counts is compared.
+    # Waking a waiting thread varies from run to run, so the minimum of three counts is compared.
     for attempt in range(3):
-        rows = list(worse)  # at first none, which means all
+        rows = list(worse)  # initially empty, which means all
         folder = tmp_path / str(attempt)
         folder.mkdir()
         for name, now in instructions.count_device(
@@ -87,7 +87,7 @@ def test_the_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path)
     assert not worse, f"more instructions than recorded (recorded, now): {worse}"
 
 
-def test_the_comparison_can_fail() -> None:
+def test_instruction_comparison_detects_a_regression() -> None:
     is_worse = load("instructions").is_worse
     on_the_device = load("instructions").is_worse_on_the_device
     assert on_the_device(1000, 1800) and not on_the_device(1000, 1700)

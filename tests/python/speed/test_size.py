@@ -1,4 +1,4 @@
-"""How large the installed packages are."""
+"""Size of the installed packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEGABYTE = 1_000_000
 
 
 def files() -> dict[Path, int]:
-    """Every file of our packages and its size; links count once."""
+    """Every file of the installed packages and its size; links count once."""
     folders = [Path(next(iter(p.__path__))) for p in (cucore, cuda.bindings, cuda.core, cuda.pathfinder)]
     found = (path for folder in folders for path in folder.rglob("*"))
     return {
@@ -24,7 +24,7 @@ def files() -> dict[Path, int]:
     }
 
 
-def test_the_packages_without_the_cpu_device_take_less_than_10_mb() -> None:
+def test_packages_without_the_cpu_device_are_smaller_than_10_mb() -> None:
     sizes = {
         path: size for path, size in files().items() if "libcucore_cpu" not in path.name and path.parent.name != "cpu"
     }
@@ -32,13 +32,13 @@ def test_the_packages_without_the_cpu_device_take_less_than_10_mb() -> None:
     assert sum(sizes.values()) < 10 * MEGABYTE, largest
 
 
-def test_the_packages_with_the_cpu_device_take_less_than_60_mb() -> None:
+def test_packages_with_the_cpu_device_are_smaller_than_60_mb() -> None:
     sizes = files()
     assert sum(sizes.values()) < 60 * MEGABYTE, sorted(sizes.items(), key=lambda item: -item[1])[:8]
 
 
 def thread_local_bytes(library: Path) -> int:
-    """What a 64-bit ELF library wants for every thread: the size of its PT_TLS segment."""
+    """Static TLS of a 64-bit ELF library: the size of its PT_TLS segment."""
     data = library.read_bytes()
     (at,) = struct.unpack_from("<Q", data, 0x20)
     size, count = struct.unpack_from("<HH", data, 0x36)
@@ -46,9 +46,9 @@ def thread_local_bytes(library: Path) -> int:
     return sum(struct.unpack_from("<Q", header, 0x28)[0] for header in headers if header[:4] == b"\x07\0\0\0")
 
 
-def test_the_device_can_be_loaded_after_libraries_that_took_thread_local_memory_too() -> None:
-    """Its signal handlers need memory in the block that glibc keeps for libraries loaded late: 1664 bytes for all of them.
-    After numba's LLVM 1288 bytes still fitted, and 1328 did not."""
+def test_cpu_device_needs_little_static_tls() -> None:
+    """The signal handlers use static TLS, of which glibc reserves 1664 bytes for all libraries that are loaded with dlopen().
+    After numba's LLVM is loaded, 1288 bytes fit and 1328 do not."""
     library = Path(next(iter(cucore.__path__))) / "lib" / "libcucore_cpu.so"
-    if library.exists():  # built without it for a GPU machine
+    if library.exists():  # not built on a GPU machine
         assert 0 < thread_local_bytes(library) <= 1024

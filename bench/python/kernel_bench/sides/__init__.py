@@ -1,4 +1,4 @@
-"""The ways to run a case that are compared, one per file: ours, native C++, PoCL, Numba."""
+"""The compared implementations (sides), one per file: CPU device, native C++, PoCL, Numba."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Launches = Callable[[int, bool], None]
 
 
 class NotHere(Exception):
-    """A side that is not installed. The text says how to install it."""
+    """A side is not installed. The message explains how to install it."""
 
 
 class Side(Protocol):
     name: str
 
     def prepare(self, case: Case, arrays: Arrays) -> Run | None:
-        """What runs the case once (case.repeat times) in these arrays; None: the side has no such kernel."""
+        """A function that runs the case (case.repeat times) on the arrays, or None if the side has no such kernel."""
 
     def finish(self) -> None:
-        """Gives back what the last case took."""
+        """Frees the resources of the last case."""
 
     def launches(self) -> Launches | None:
-        """Launches a kernel that does nothing so many times, waiting for each or for all; None: the side has no launches."""
+        """Launches an empty kernel `count` times and waits for each or for all; None if the side has no launches."""

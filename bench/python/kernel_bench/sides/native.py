@@ -1,4 +1,4 @@
-"""Plain C++ with OpenMP, compiled for this machine: what everything is compared with."""
+"""C++ with OpenMP, compiled for this machine: the reference."""
 
 from __future__ import annotations
 

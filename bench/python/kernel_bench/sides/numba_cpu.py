@@ -1,4 +1,4 @@
-"""Numba's parallel CPU code: kernel_bench/numba_kernels.py has the functions, under the names of the native ones."""
+"""Numba's parallel CPU code: the functions of kernel_bench/numba_kernels.py, with the names of the native ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same kernels in OpenCL C on PoCL. Kernels that bench/cpp/kernels/source.cl does not have are left out."""
+"""The kernels of bench/cpp/kernels/source.cl in OpenCL C on PoCL; other kernels are skipped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pocl:
 
     def _kernel(self, name: str, arguments: list[Any]) -> Any:
         cl = self.cl
-        kernel = cl.Kernel(self.program, name)  # one of its own: arguments are set once
+        kernel = cl.Kernel(self.program, name)  # a separate kernel object, because arguments are set once
         for index, argument in enumerate(arguments):
             kernel.set_arg(index, SCALARS[type(argument)](argument.value) if type(argument) in SCALARS else argument)
         return kernel
@@ -105,6 +105,6 @@ class Pocl:
 
 
 def _shape(grid: Dim, block: Dim) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """All work items and those of a group, in as many dimensions as are used."""
+    """Global and local work size, in as many dimensions as are used."""
     used = 3 if grid[2] * block[2] > 1 else 2 if grid[1] * block[1] > 1 else 1
     return tuple(g * b for g, b in zip(grid, block, strict=True))[:used], tuple(block)[:used]

@@ -1,1 +1,1 @@
-"""The instruction suite: forms of tests/ptx as kernels, their values, the device under test, recorded results."""
+"""The instruction suite: renders the forms of tests/ptx as kernels, runs them, and compares with recorded results."""

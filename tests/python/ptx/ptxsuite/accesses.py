@@ -1,4 +1,4 @@
-"""Combinations of qualifiers of loads, stores, atomics, fences and their like."""
+"""Combinations of qualifiers of loads, stores, atomics, fences and similar instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bundle: a group of instruction families, a kernel that uses them, and the check of what it computes."""
+"""A bundle: a group of instruction families, a kernel that uses them, and a check of its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .program import Program
 
 @dataclass
 class Bundle:
-    name: str  # as docs/design/ptx.md calls it
+    name: str  # as in docs/design/ptx.md
     uses: str  # families, as patterns of the PTX text
     source: str
     check: Callable[[Program], None]

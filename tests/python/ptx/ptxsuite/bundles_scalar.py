@@ -1,4 +1,4 @@
-"""Bundles of what every kernel needs: integers, floats, memory, warps, atomics."""
+"""Bundles of common instructions: integers, floats, memory, warps, atomics."""
 
 from __future__ import annotations
 

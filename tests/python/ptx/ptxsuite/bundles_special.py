@@ -1,4 +1,4 @@
-"""Bundles of what fewer kernels need: small floats, calls, fences, the heap, tensor cores, textures, Hopper, video."""
+"""Bundles of special instructions: small floats, calls, fences, the heap, tensor cores, textures, Hopper, video."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Holds one set of results against another, or an approximation against the true value."""
+"""Compares results with expected results, or approximations with true values."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from . import truth
+from . import true_values
 from .forms import Form, Operand
 from .values import FLOATS, PACKED, inputs
 
@@ -13,7 +13,7 @@ TOLERANCES = ("ulp", "abs", "rel", "mix", "sum")
 
 
 def columns(form: Form, data: bytes) -> list[np.ndarray]:
-    """The results of a form as arrays of bit patterns; the scratch memory, if any, as bytes at the end."""
+    """The results of a form as arrays of bit patterns, followed by the bytes of the scratch memory, if any."""
     arrays, at = [], 0
     for result in form.results:
         size = result.bytes * form.cases
@@ -25,7 +25,7 @@ def columns(form: Form, data: bytes) -> list[np.ndarray]:
 
 
 def as_float(bits: np.ndarray, type_: str) -> np.ndarray:
-    """Bit patterns of a float type as doubles; a packed type gives two rows."""
+    """Converts bit patterns of a float type to doubles; a packed type yields two rows."""
     if type_ in PACKED:
         part, width = PACKED[type_]
         wide = bits.astype(np.uint64)
@@ -46,7 +46,7 @@ def _power(text: str) -> float:
 
 
 def _last_place(value: np.ndarray, type_: str) -> np.ndarray:
-    """The distance between neighbours at a value."""
+    """The unit in the last place of a value."""
     mantissa, least = {"f16": (10, -24), "bf16": (7, -133), "f64": (52, -1074)}.get(
         PACKED.get(type_, (type_,))[0], (23, -149)
     )
@@ -57,14 +57,14 @@ def _last_place(value: np.ndarray, type_: str) -> np.ndarray:
 
 
 def allowed(form: Form, expected: np.ndarray, type_: str) -> np.ndarray | None:
-    """How far from `expected` a result may lie; nothing for a form that must be exact."""
+    """The maximum error of a result, or None for a form that must be exact."""
     for name in TOLERANCES:
         if name in form.options:
             bound = _power(form.options[name])
             size = np.abs(np.where(np.isfinite(expected), expected, 0))
             if name == "ulp":
                 return bound * _last_place(expected, type_)
-            slack = _last_place(np.zeros_like(expected), type_)  # relative errors end where subnormals begin
+            slack = _last_place(np.zeros_like(expected), type_)  # relative error bounds do not apply to subnormals
             if name == "abs":
                 return bound + slack
             if name == "mix":
@@ -87,7 +87,7 @@ def _near(form: Form, expected: np.ndarray, got: np.ndarray, type_: str, flushes
 
 
 def one_nan(bits: np.ndarray, type_: str) -> np.ndarray:
-    """The same bit patterns with every NaN made the same."""
+    """The bit patterns with every NaN replaced by one NaN."""
     if type_ in PACKED and PACKED[type_][0] in FLOATS:
         part, width = PACKED[type_]
         wide = bits.astype(np.uint64)
@@ -103,10 +103,10 @@ def one_nan(bits: np.ndarray, type_: str) -> np.ndarray:
 
 
 def mismatches(form: Form, expected: bytes, got: bytes, any_nan: bool = False) -> str:
-    """What differs, with the operands of the first few cases; empty when all is well.
+    """Describes the differences with the operands of the first few cases; empty if there are none.
 
-    A result within its bound of the true value passes, and so does the very result expected.
-    `any_nan`: the expectation does not know which NaN.
+    A result passes if it equals the expected result or is within its error bound of the true value.
+    `any_nan`: any NaN equals an expected NaN.
     """
     given = inputs(form)
     reports = []
@@ -115,12 +115,12 @@ def mismatches(form: Form, expected: bytes, got: bytes, any_nan: bool = False) -
         if any_nan and k < len(form.results):
             wrong &= one_nan(want, form.results[k].type) != one_nan(have, form.results[k].type)
         if k < len(form.results) and (name := form.results[k].type) and any(t in form.options for t in TOLERANCES):
-            target = truth.approximated(form, given)
+            target = true_values.approximated(form, given)
             wanted = as_float(want, name) if target is None else target
             with np.errstate(all="ignore"):
                 have_value, flushes = as_float(have, name), ".ftz" in form.id
                 wrong &= ~_near(form, wanted, have_value, name, flushes)
-                # Where the manual promises nothing (sin of a huge angle), near the GPU's own result will do.
+                # If the manual specifies no error bound (sin of a huge angle), the result must be close to the GPU's.
                 wrong &= ~_near(form, as_float(want, name), have_value, name, flushes)
         if wrong.any():
             reports.append(_report(form, k, given, want, have, np.flatnonzero(wrong)))

@@ -1,4 +1,4 @@
-"""Numbers for kernels to work on, the same in every run."""
+"""Input data for kernels, the same in every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver library under test, spoken to with ctypes alone: load a module, run a kernel, read its results."""
+"""The driver library under test through ctypes: loads modules, runs kernels, reads results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ c_u64 = ctypes.c_uint64
 
 
 class DriverError(Exception):
-    """A driver call failed; `log` is what the compiler said."""
+    """A failed driver call; `log` is the compiler's log."""
 
     def __init__(self, call: str, code: int, log: str = "") -> None:
         super().__init__(f"{call}: error {code}{': ' + log.strip() if log.strip() else ''}")
@@ -67,7 +67,7 @@ class Device:
         return text.value.decode()
 
     def load(self, image: bytes) -> ctypes.c_void_p:
-        """A module from PTX text or an image; the compiler's log comes with the error."""
+        """Loads a module from PTX text or an image; an error includes the compiler's log."""
         log = ctypes.create_string_buffer(16384)
         options = (ctypes.c_int * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER and its size
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
@@ -105,14 +105,14 @@ class Device:
             self.call("cuLaunchKernel", function, *grid, *block, shared, None, pointers, None)
 
     def reserve_shared(self, function: ctypes.c_void_p, size: int) -> None:
-        """Lets a kernel have more than 48 KiB of dynamic shared memory."""
+        """Opts a kernel in to more than 48 KiB of dynamic shared memory."""
         self.call("cuFuncSetAttribute", function, 8, size)  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
     def sync(self) -> None:
         self.call("cuCtxSynchronize")
 
     def memory(self, data: np.ndarray | int) -> Memory:
-        """Device memory with this content, or this many zeroed bytes."""
+        """Device memory with the given content, or the given number of zeroed bytes."""
         return Memory(self, data)
 
 
@@ -146,7 +146,7 @@ class Memory:
 
 
 def run_form(device: Device, function: ctypes.c_void_p, form: Form) -> bytes:
-    """Runs a form over its values. The answer: each result's array after the other, then the scratch memory it names."""
+    """Runs a form over its values. Returns the arrays of all results, followed by the scratch memory that it names."""
     cells = inputs(form)
     given = device.memory(cells)
     outputs = device.memory(8 * form.cases * max(1, len(form.results)))
@@ -160,14 +160,14 @@ def run_form(device: Device, function: ctypes.c_void_p, form: Form) -> bytes:
         return b"".join(parts) + scratch.read(np.uint8, form.scratch).tobytes()
     finally:
         for memory in (given, outputs, scratch):
-            with contextlib.suppress(DriverError):  # the context may be gone
+            with contextlib.suppress(DriverError):  # the context may be destroyed
                 memory.free()
 
 
 def run_batch(device: Device, forms: list[Form]) -> dict[str, bytes | str]:
-    """The results of several forms by id; text where the form could not be loaded or run.
+    """The results of several forms by id, or an error text if a form could not be loaded or run.
 
-    One module for all of them; when it does not load, one for each.
+    Loads one module for all forms; if that fails, one module per form.
     """
     names = [f"form{k}" for k in range(len(forms))]
     try:

@@ -1,6 +1,6 @@
-"""What models of instructions are made with: their list, and integers as types see them.
+"""Registry of instruction models, and integer conversions for them.
 
-A model takes the operands of one thread as bit patterns and gives its results as bit patterns.
+A model takes the operands of one thread as bit patterns and returns its results as bit patterns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def model(pattern: str) -> Callable[[Callable[[re.Match[str]], Model | None]], C
 
 
 def wide(value: int, type_: str) -> int:
-    """A bit pattern as the number its integer type means."""
+    """The value of a bit pattern in its integer type."""
     width = WIDTHS[type_]
     value &= (1 << width) - 1
     return value - (1 << width) if type_[0] == "s" and value >> (width - 1) else value

@@ -67,7 +67,7 @@ def _(m: re.Match[str]) -> Model:
 
 # Floats.
 def _finish(bits: int, form: sf.Format, saturate: bool) -> int:
-    """`.sat`: into 0 .. 1, NaN becomes 0."""
+    """`.sat`: clamps to 0 .. 1, NaN becomes 0."""
     if not saturate:
         return bits
     x = decode(bits, form)
@@ -77,7 +77,7 @@ def _finish(bits: int, form: sf.Format, saturate: bool) -> int:
 
 
 def _packed(type_: str, scalar: Callable[..., int]) -> Model:
-    """Lifts a function of scalars to the packed type, if it is one."""
+    """Applies a scalar function to the elements of a packed type."""
     if type_ not in PACKED:
         return lambda *operands: (scalar(*operands),)
     width = PACKED[type_][1]
@@ -176,7 +176,7 @@ ANYINT = r"(u8|u16|u32|u64|s8|s16|s32|s64)"
 
 
 def _extended(value: int, type_: str) -> int:
-    """An 8-bit result fills its 32-bit register by its sign."""
+    """An 8-bit result is sign-extended to its 32-bit register."""
     return wide(value, type_)
 
 
@@ -219,7 +219,7 @@ def _(m: re.Match[str]) -> Model | None:
 
 
 def nan_as_int(integer: str, source: str) -> int:
-    """What a NaN becomes: 0, but the highest bit alone when either side has 64 bits."""
+    """The integer that a NaN converts to: 0, or only the highest bit if either type has 64 bits."""
     if source == "f64" or integer in ("u64", "s64"):
         return wide(1 << (WIDTHS[integer] - 1), integer)
     return 0

@@ -1,4 +1,4 @@
-"""Exact models of integer and bit instructions, and of those that only move."""
+"""Exact models of integer, bit and move instructions."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _(m: re.Match[str]) -> Model:
 def _(m: re.Match[str]) -> Model:
     width = int(m[2])
 
-    low = 0xFF if width == 32 else U32  # 64-bit fields take all of the position and length
+    low = 0xFF if width == 32 else U32  # 64-bit fields use all bits of position and length
 
     def compute(a: int, b: int, c: int) -> tuple[int, ...]:
         start, length = b & low, min(c & low, 256)

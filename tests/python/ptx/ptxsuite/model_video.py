@@ -1,4 +1,4 @@
-"""Models of the video instructions: by the manual, and where ptxas makes something else of them for sm_90, by that."""
+"""Models of the video instructions: according to the manual, or to ptxas for sm_90 if it differs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VIDEO: dict[str, Callable[[int, int], int]] = {
     "vmax": max,
 }
 _SELECTED = {"-bytes": ("b1", "b3"), "-halves": ("h1", "h0"), "-parts": ("h1", "b2")}
-# The part of d that a merge writes. ptxas takes the upper half of the result for .h1.
+# The part of d that a merge writes. ptxas uses the upper half of the result for .h1.
 _TAKEN = {"b0": (8, 0, 0), "b1": (8, 0, 8), "b2": (8, 0, 16), "b3": (8, 0, 24), "h0": (16, 0, 0), "h1": (16, 16, 16)}
 
 
@@ -27,18 +27,18 @@ def _part(value: int, type_: str, selector: str) -> int:
 
 
 def _saturated(value: int, op: str, type_: str, to: str) -> int:
-    """Not always by the manual: ptxas emulates these instructions for sm_90."""
+    """Differs from the manual in some cases: ptxas emulates these instructions for sm_90."""
     if op in ("vshl", "vshr"):
         value &= (1 << 34) - 1  # more bits than these are lost
         return clamp(value - (value >> 33 << 34), type_)
-    if to:  # a negative value is a large one
+    if to:  # a negative value is treated as a large one
         bits = _TAKEN[to][0] - (type_ == "s32")
         return (1 << bits) - 1 if value < 0 else min(value, (1 << bits) - 1)
     return clamp(value, "s32") if type_ == "s32" else max(value, 0)
 
 
 def _finished(value: int, c: int, op: str, type_: str, sat: bool, second: str | None, to: str) -> tuple[int, ...]:
-    """Saturation, then the merge into c or the second operation with it."""
+    """Saturation, then the merge into c or the second operation with c."""
     if sat:
         value = _saturated(value, op, type_, to)
     if to:
@@ -48,7 +48,7 @@ def _finished(value: int, c: int, op: str, type_: str, sat: bool, second: str | 
     if second == "add":
         return (value + c,)
     if second:
-        # Between 64-bit numbers of the type of d. ptxas widens sums and saturated shifts as if they were signed.
+        # On 64-bit numbers of the type of d. ptxas sign-extends sums and saturated shifts.
         if op in ("vadd", "vsub") or (sat and op in ("vshl", "vshr")):
             value = wide(value, "s32")
         return ({"min": min, "max": max}[second](wide(value, type_[0] + "64"), wide(c, type_)),)
@@ -101,7 +101,7 @@ _PARTS = {"words": ("32", 0, "32", 0), "halves": ("16", 16, "16", 0), "bytes": (
 
 @model(r"vmad\.[us]32\.([us])32\.([us])32(\.po)?(\.sat)?(?:\.shr(7|15))?-(words|halves|bytes|minus-(?:a|b|both|c))")
 def _(m: re.Match[str]) -> Model:
-    """As ptxas makes it for sm_90: in 64 bits, whole words and c signed."""
+    """As ptxas emulates it for sm_90: in 64 bits, with whole words and c signed."""
     first, low, second, high = _PARTS.get(m[6], ("16", 0, "8", 8))
     product, addend = m[6] in ("minus-a", "minus-b"), m[6] == "minus-c"
     signed = "s" in (m[1], m[2]) or product or addend
@@ -118,7 +118,7 @@ def _(m: re.Match[str]) -> Model:
 
 @model(r"vset\.(u32|s32)\.(u32|s32)\.(eq|ne|lt|le|gt|ge)(?:\.(add|min|max))?(-to-[bh]\d)?")
 def _(m: re.Match[str]) -> Model:
-    """ptxas takes c of .min and .max by the type of a."""
+    """ptxas interprets c of .min and .max in the type of a."""
 
     def compute(a: int, b: int, c: int = 0) -> tuple[int, ...]:
         value = int(COMPARE[m[3]](wide(a, m[1]), wide(b, m[2])))

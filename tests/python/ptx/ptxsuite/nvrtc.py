@@ -1,4 +1,4 @@
-"""CUDA C++ to PTX through NVRTC, by ctypes; the library and headers come from NVIDIA's wheels or from a toolkit."""
+"""Compiles CUDA C++ to PTX with NVRTC through ctypes; library and headers come from NVIDIA's wheels or a toolkit."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 
 
 class CompileError(Exception):
-    """The program does not compile; the text is NVRTC's log."""
+    """A compilation error; the text is NVRTC's log."""
 
 
 def _candidates() -> list[Path]:
-    """Folders that hold include/ and lib/ or lib64/ of a toolkit, the wheels first."""
+    """Folders with include/ and lib/ or lib64/ of a toolkit; wheels first."""
     roots = [Path(entry) / "nvidia" / name for entry in sys.path for name in ("cu13", "cuda_nvrtc")]
     roots += [Path(p) for p in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda") if p]
     return [root for root in roots if root.is_dir()]
@@ -25,12 +25,12 @@ def _candidates() -> list[Path]:
 
 @functools.cache
 def library() -> tuple[ctypes.CDLL, list[str]]:
-    """NVRTC and the include options that go with it; raises OSError when there is none."""
+    """NVRTC and its include options; raises OSError if it is not installed."""
     for root in _candidates():
         found = sorted(glob.glob(str(root / "lib*" / "libnvrtc.so.*")))
         headers = root / "include"
         if found and (headers / "cuda_fp16.h").exists():
-            # CUB, libcu++ and the tensor-core headers may come with another toolkit than NVRTC does.
+            # CUB, libcu++ and the tensor-core headers may be in another toolkit than NVRTC.
             includes = [other / "include" for other in (root, *_candidates())]
             cccl = [folder / "cccl" for folder in includes if (folder / "cccl").is_dir()][:1]
             crt = [folder for folder in includes if (folder / "crt" / "mma.h").exists()][:1]
@@ -39,7 +39,7 @@ def library() -> tuple[ctypes.CDLL, list[str]]:
 
 
 def skip_module_without_nvrtc() -> None:
-    """For the head of a test file."""
+    """Skips the calling test module if NVRTC is not installed."""
     try:
         library()
     except OSError as error:
@@ -48,7 +48,7 @@ def skip_module_without_nvrtc() -> None:
 
 @functools.cache
 def compile_ptx(source: str, *options: str, arch: str = "compute_90") -> bytes:
-    """PTX text of a CUDA C++ program; a program that several tests use is compiled once."""
+    """PTX text of a CUDA C++ program; cached, because several tests use the same program."""
     lib, includes = library()
     program = ctypes.c_void_p()
     if lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"program.cu", 0, None, None):

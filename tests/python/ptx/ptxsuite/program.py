@@ -27,7 +27,7 @@ class Program:
 
     @classmethod
     def of_ptx(cls, text: str) -> Program:
-        """A program that is PTX already."""
+        """A program from PTX text."""
         program = cls.__new__(cls)
         program.ptx = text.encode()
         program.module = device().load(program.ptx)
@@ -42,7 +42,7 @@ class Program:
         shared: int = 0,
         cooperative: bool = False,
     ) -> None:
-        """Arrays are passed as device memory and written back; numbers by their Python type; ctypes values as they are."""
+        """Passes arrays as device memory and copies them back; numbers by their Python type; ctypes values unchanged."""
         held: list[tuple[np.ndarray, Memory]] = []
         values: list[object] = []
         for argument in arguments:

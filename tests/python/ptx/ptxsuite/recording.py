@@ -1,7 +1,7 @@
-"""The results a GPU gave, one compressed file per family in tests/ptx/h200.
+"""Recorded results of a GPU: one compressed file per family in tests/ptx/h200.
 
-A file is LZMA over a line of JSON (id -> [digest, bytes] or a rejection's text) and the results' bytes, one after another.
-A digest covers the kernel and its values: a form that has changed since has no recorded result.
+A file is LZMA of a line of JSON (id -> [digest, bytes] or an error text) followed by the bytes of all results.
+The digest covers the kernel and its values: a form that has changed has no recorded result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def digest(form: Form) -> str:
 
 
 def _planes(form: Form, data: bytes) -> bytes:
-    """The same bytes with all first bytes of a result together, then all second ones: compresses better."""
+    """Reorders the bytes so that all first bytes of a result come first, then all second bytes: compresses better."""
     parts, at = [], 0
     for result in form.results:
         size = result.bytes * form.cases
@@ -66,7 +66,7 @@ def write(family: str, forms: list[Form], results: dict[str, bytes | str], folde
 
 
 def read(family: str, forms: list[Form], folder: Path = FOLDER) -> dict[str, bytes | str]:
-    """Recorded results by id: bytes, or text where the GPU rejected the form; nothing for forms changed since."""
+    """Recorded results by id: bytes, or a text if the GPU rejected the form. Changed forms are not included."""
     path = folder / f"{family}.xz"
     if not path.exists():
         return {}

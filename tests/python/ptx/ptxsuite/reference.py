@@ -1,4 +1,4 @@
-"""What the exact models say an instruction form gives, independent of any device."""
+"""Results of instruction forms according to the exact models, independent of any device."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .values import inputs
 
 
 def results(form: Form) -> bytes | None:
-    """What the model says a form gives over its values; nothing when no model covers it."""
+    """The model's results of a form over its values; None if no model covers it."""
     return _results(form.family, form.id, form)
 
 
 def case(name: str, operands: list[int]) -> tuple[int, ...]:
-    """What the model says an instruction gives for one thread's operands."""
+    """The model's results of an instruction for one thread's operands."""
     compute = _find(name)
     if compute is None:
         raise KeyError(name)
@@ -37,7 +37,7 @@ def _results(family: str, name: str, form: Form) -> bytes | None:
 def _compute(form: Form) -> bytes | None:
     if form.id.startswith("wmma.m16n16"):
         return _wmma(form)
-    compute = _find(form.id.removesuffix("-least"))  # the same instruction over other values
+    compute = _find(form.id.removesuffix("-least"))  # the same instruction with other values
     if compute is None:
         return None
     cells = [[int(x) for x in row] for row in inputs(form)]
@@ -59,7 +59,7 @@ def _find(name: str) -> Model | None:
 
 
 def _wmma(form: Form) -> bytes:
-    """The products of the wmma forms, a warp at a time: each lane gives some elements of a and of b, and reads some of d."""
+    """The products of the wmma forms per warp: each lane provides some elements of a and b, and reads some of d."""
     cells = inputs(form).astype(np.uint32)
     half = len(form.operands) // 2
     parts = form.id.split(".")

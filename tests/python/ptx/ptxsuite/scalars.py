@@ -1,7 +1,7 @@
-"""Combinations of modifiers, types and sizes of registers of instructions that only compute.
+"""Combinations of modifiers, types and register sizes of arithmetic instructions.
 
-A few that ptxas takes are not among them, for no manual has them: `addc`, `subc` and `madc` of 16 bits or with `.sat`, `fma` of bf16 with another
-rounding than `.rn`, a second type `.pred`, any word behind `elect.sync`.
+Some combinations that ptxas accepts are not included because they are undocumented: `addc`, `subc` and `madc` of 16 bits or with `.sat`, `fma`
+of bf16 with a rounding other than `.rn`, a second type `.pred`, any modifier after `elect.sync`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def _register(size: int, k: int) -> str:
 
 
 def _lines(op: str, slots: Sequence[Sequence[str]], types: Sequence[Sequence[str]], shape: str) -> Iterator[str]:
-    """Every combination. A word of `shape` is an operand: its size in bits, or `0`, `1`: the size of that type, `w`: twice that of the first,
-    `pred`, `|` a predicate beside it, `#` a constant. Each line also with the next larger and the next smaller result."""
+    """Every combination. Each element of `shape` is an operand: its size in bits, `0` or `1` for the size of that type, `w` for twice that of the
+    first, `pred`, `|` for an additional predicate, `#` for a constant. Each line also exists with the next larger and smaller result."""
     for words, named in itertools.product(itertools.product(*slots), itertools.product(*types)):
         name = ".".join(word for word in (op, *words, *named) if word)
         sizes = [bits(t) for t in named]

@@ -1,4 +1,4 @@
-"""Binary floating point in whole numbers: exact values, rounded once."""
+"""Binary floating point with integers: exact values, rounded once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Number:
-    """nan, infinite, or (-1)^negative * mantissa * 2^exponent."""
+    """NaN, infinity, or (-1)^negative * mantissa * 2^exponent."""
 
     negative: bool
     mantissa: int = 0
@@ -79,7 +79,7 @@ def decode(bits: int, form: Format, flush: bool = False) -> Number:
 
 
 def round_shift(mantissa: int, shift: int, sticky: bool, negative: bool, rounding: str) -> int:
-    """mantissa / 2^shift as a whole number, rounded; `sticky`: a little more than it seems."""
+    """mantissa / 2^shift rounded to an integer; `sticky`: the exact value is slightly larger."""
     if shift <= 0:
         return mantissa << -shift
     rest = mantissa & ((1 << shift) - 1)
@@ -97,9 +97,9 @@ def round_shift(mantissa: int, shift: int, sticky: bool, negative: bool, roundin
 
 
 def encode(number: Number, form: Format, rounding: str = "rn", flush: bool = False, sticky: bool = False) -> int:
-    """The nearest bits by the rounding.
+    """The bits of the rounded value.
 
-    `flush`: zero where the result, rounded to the format's precision as if exponents had no end, is below the least normal.
+    `flush`: zero if the result, rounded with an unbounded exponent, is below the smallest normal number.
     """
     if number.nan:
         return form.nan
@@ -152,7 +152,7 @@ def mul(a: Number, b: Number) -> Number:
 
 
 def div(a: Number, b: Number) -> tuple[Number, bool]:
-    """The quotient, cut off, and whether it was cut off."""
+    """The truncated quotient, and whether it is inexact."""
     if a.nan or b.nan or (a.infinite and b.infinite) or (a.zero and b.zero):
         return NAN, False
     negative = a.negative != b.negative

@@ -1,4 +1,4 @@
-"""Tensor maps and the kernels that copy by them (TMA): for the tests of bulk tensor copies."""
+"""Tensor maps and kernels with bulk tensor copies (TMA)."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ extern "C" __global__ void changed(const __grid_constant__ Map map, Map* room, c
 
 
 def filled(text: str, rank: int) -> str:
-    """The template for a rank: coordinates are the operands behind those the text names."""
+    """The kernel template for a rank: coordinates follow the named operands."""
     text = text.replace("@INPUTS@", "".join(f', "r"(at5.c[{k}])' for k in range(rank)))
     for first in (1, 2, 6):
         text = text.replace(f"@COORDS_AT_{first}@", ", ".join(f"%{first + k}" for k in range(rank)))
@@ -220,7 +220,7 @@ def tiled(
 
 
 def swizzled(data: bytes, mode: int) -> bytes:
-    """What the bytes of a box become: 16-byte chunks trade places by bits 7 and up of their address."""
+    """Swizzles the bytes of a box: 16-byte chunks are permuted by bits 7 and up of their address."""
     mask = {0: 0, 1: 1, 2: 3, 3: 7}[mode]
     out = bytearray(len(data))
     for at in range(0, len(data), 16):

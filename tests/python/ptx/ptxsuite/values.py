@@ -1,4 +1,4 @@
-"""Operand values: the edge values of each type, mixed with seeded random ones; the same everywhere."""
+"""Operand values: the edge values of each type mixed with seeded random values, equal on all machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .forms import Form, Operand
 
 
 class Random:
-    """SplitMix64: its numbers depend on the seed alone, whatever the NumPy version."""
+    """SplitMix64: its numbers depend only on the seed, not on the NumPy version."""
 
     def __init__(self, seed: int) -> None:
         self._state = (seed * 0x9E3779B97F4A7C15 + 1) % (1 << 64)
@@ -31,12 +31,12 @@ class Random:
         return self.bits(count, 53).astype(np.float64) / (1 << 53)
 
     def integers(self, low: int, high: int, count: int) -> np.ndarray:
-        """`count` whole numbers, `low` to below `high`."""
+        """`count` integers in the range [low, high)."""
         return (self.bits(count, 32) % np.uint64(high - low)).astype(np.int64) + low
 
 
 def _float_edges(exponent: int, mantissa: int) -> list[int]:
-    """Bit patterns worth trying of a binary float with these field widths; the same with the sign set."""
+    """Edge values of a binary float format with the given field widths, with both signs."""
     bias = (1 << (exponent - 1)) - 1
     one = bias << mantissa
     infinity = ((1 << exponent) - 1) << mantissa
@@ -102,7 +102,7 @@ def _pick(rng: Random, count: int, choices: list[int]) -> np.ndarray:
 
 
 def _ordinary_float(rng: Random, count: int, exponent: int, mantissa: int, spread: int) -> np.ndarray:
-    """Floats with random sign and fraction whose exponent is near that of 1."""
+    """Floats with random sign and fraction and an exponent near that of 1."""
     bias = (1 << (exponent - 1)) - 1
     spread = min(spread, bias - 1)
     e = rng.integers(bias - spread, bias + spread + 1, count).astype(np.uint64)
@@ -111,7 +111,7 @@ def _ordinary_float(rng: Random, count: int, exponent: int, mantissa: int, sprea
 
 
 def _scalar(rng: Random, count: int, type_: str, edges: float) -> np.ndarray:
-    """`count` values of a scalar type; the share `edges` of them are edge values."""
+    """`count` values of a scalar type; the fraction `edges` of them are edge values."""
     if type_ in FLOATS:
         exponent, mantissa = FLOATS[type_]
         width = 1 + exponent + mantissa
@@ -147,7 +147,7 @@ def edges_of(type_: str) -> list[int]:
 
 
 def _nans(type_: str) -> list[int]:
-    """Numbers that make NaNs, and NaNs: quiet and signalling, of both signs, with payloads of their own."""
+    """Numbers that produce NaNs, and quiet and signaling NaNs of both signs with different payloads."""
     exponent, mantissa = FLOATS[type_]
     sign, infinity, quiet = 1 << (exponent + mantissa), ((1 << exponent) - 1) << mantissa, 1 << (mantissa - 1)
     one, two = ((1 << (exponent - 1)) - 1) << mantissa, 1 << (exponent + mantissa - 1)
@@ -159,7 +159,7 @@ def _nans(type_: str) -> list[int]:
 
 
 def _small(rng: Random, count: int, type_: str, low: int, high: int) -> np.ndarray:
-    """Whole numbers in a range, as values of a float or integer type."""
+    """Integers in a range as values of a float or integer type."""
     if type_ in PACKED:
         part, width = PACKED[type_]
         return _small(rng, count, part, low, high) | (_small(rng, count, part, low, high) << np.uint64(width))
@@ -183,9 +183,9 @@ def _column(rng: Random, count: int, operand: Operand, arity: int) -> np.ndarray
     type_, kind = operand.type, operand.kind
     if kind.startswith("<"):  # u32:<32 below a bound
         return rng.integers(0, int(kind[1:]), count).astype(np.uint64)
-    if kind.startswith("="):  # always this value
+    if kind.startswith("="):  # a constant value
         return np.full(count, int(kind[1:], 0), dtype=np.uint64)
-    if kind.startswith("small"):  # small9: whole numbers -9 .. 9
+    if kind.startswith("small"):  # small9: integers -9 .. 9
         bound = int(kind[5:] or 8)
         return _small(rng, count, type_, -bound, bound)
     if kind == "shift":  # counts around the widths, and huge ones
@@ -197,21 +197,21 @@ def _column(rng: Random, count: int, operand: Operand, arity: int) -> np.ndarray
             low, high = (_ordinary_float(rng, count, *FLOATS[part], 3) for _ in range(2))
             return low | (high << np.uint64(width))
         return _ordinary_float(rng, count, *FLOATS[type_], 3)
-    if kind == "few":  # a handful of different values, so that lanes match
+    if kind == "few":  # few different values, so that lanes match
         return _pick(rng, count, [3, 5, 0xFFFFFFFF, 0])
-    if kind == "angle":  # what sin and cos are for, and their range's end
+    if kind == "angle":  # the usual range of sin and cos, and its ends
         return np.where(rng.random(count) < 0.9, _real(rng, count, -3.2, 3.2), _pick(rng, count, edges_of("f32")))
     if kind == "exponent":
         return np.where(rng.random(count) < 0.7, _real(rng, count, -20, 20), _column(rng, count, Operand(type_), 1))
     if kind == "every":
         return np.arange(count, dtype=np.uint64) | (np.arange(count, dtype=np.uint64)[::-1] << np.uint64(8))
-    if kind == "fp8":  # four of e4m3's or e5m2's moderate values
+    if kind == "fp8":  # four moderate e4m3 or e5m2 values
         return rng.bits(count, 32) & np.uint64(0xBFBFBFBF) | np.uint64(0x20202020)
-    if kind == "oob":  # the NaN of fma.oob and its neighbours, among ordinary 16-bit floats
+    if kind == "oob":  # the NaN of fma.oob and its neighbours among regular 16-bit floats
         special = [0x7FF7, 0xFFF7, 0x7FF6, 0x7FFF, 0xFE00, 0x7C00, 0x7F80, 0, 0x8000, 0x3C00, 0x4000, 0xBF80]
         parts = [np.where(rng.random(count) < 0.8, _pick(rng, count, special), rng.bits(count, 16)) for _ in range(2)]
         return parts[0] | (parts[1] << np.uint64(16)) if type_ in PACKED else parts[0]
-    if kind in ("sparse", "pairs"):  # metadata of mma.sp: eight half bytes, each two different indices in order
+    if kind in ("sparse", "pairs"):  # metadata of mma.sp: eight nibbles with two different ordered indices each
         choices = [0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110] if kind == "sparse" else [0b0100, 0b1110]
         return np.sum([_pick(rng, count, choices) << np.uint64(4 * k) for k in range(8)], axis=0, dtype=np.uint64)
     if kind == "mask":
@@ -239,7 +239,7 @@ LEAST = ("factor", "cofactor", "multiple", "remainder", "dividend", "divisor", "
 
 
 def _nearest(value: Fraction, exponent: int, mantissa: int) -> int:
-    """The normal number of a format next to a value, towards zero."""
+    """The next normal number of a format towards zero."""
     size = abs(value)
     e = size.numerator.bit_length() - size.denominator.bit_length()
     e -= size < Fraction(2) ** e
@@ -255,7 +255,7 @@ def _value(bits: int, exponent: int, mantissa: int) -> Fraction:
 
 
 def _near_least(rng: Random, count: int, operand: Operand, before: list[np.ndarray]) -> np.ndarray:
-    """Operands whose exact result lies within a few units of the least normal number, above and below."""
+    """Operands whose exact result is within a few units of the smallest normal number, above and below."""
     if operand.type in PACKED:
         part, width = PACKED[operand.type]
         low, high = (
@@ -272,33 +272,35 @@ def _near_least(rng: Random, count: int, operand: Operand, before: list[np.ndarr
     some, step = [int(x) for x in rng.bits(count, 16)], [int(x) for x in rng.integers(-3, 4, count)]
     values = []
     for k in range(count):
-        # Few ones in every fourth: ties and exact results are seldom otherwise.
+        # Every fourth value has few one bits, because ties and exact results are rare otherwise.
         fraction = (top - 1 - chance[k] % 4, 1 << chance[k] % mantissa, chance[k] % 3, chance[k])[k % 4]
         first = _value(int(before[0][k]), exponent, mantissa) if before else Fraction(0)
-        if operand.kind == "factor":  # 1 to the least normal, so that another normal number makes the product
+        if (
+            operand.kind == "factor"
+        ):  # between 1 and the smallest normal, so that the product needs another normal number
             bits = (bias - some[k] % (bias - 1)) << mantissa | fraction
             if bits >> mantissa == bias:
                 bits = bias << mantissa
-        elif operand.kind in ("cofactor", "multiple"):  # the product is the least normal, or 2 to 16 times that
+        elif operand.kind in ("cofactor", "multiple"):  # the product is the smallest normal, or 2 to 16 times that
             times = 2 ** (1 + some[k] % 4) if operand.kind == "multiple" else 1
             bits = _nearest(abs(least * times / first), exponent, mantissa)
             bits = max(bits + step[k], top)
         elif (
             operand.kind == "remainder"
-        ):  # the sum with the product is the least normal, within this number's last place
+        ):  # the sum with the product is the smallest normal, within this number's last place
             product = first * _value(int(before[1][k]), exponent, mantissa)
             bits = _nearest((-least if negative[k] else least) - product, exponent, mantissa) + step[k] % 2
             values.append(max(bits & (sign - 1), top) | bits & sign)
             continue
         elif operand.kind == "dividend":
             bits = (1 + some[k] % (bias + 1)) << mantissa | fraction
-        elif operand.kind == "divisor":  # the quotient is the least normal
+        elif operand.kind == "divisor":  # the quotient is the smallest normal
             bits = (int(before[0][k]) & (sign - 1)) + ((bias - 1) << mantissa) + step[k]
-        elif operand.kind == "tiny":  # 1 to 8 times the least normal: sums are above and below it
+        elif operand.kind == "tiny":  # 1 to 8 times the smallest normal: sums are above and below it
             bits = (1 + some[k] % 3) << mantissa | fraction
         elif operand.kind == "inverse":
             bits = ((2 * bias - 1) << mantissa) + 8 * step[k] + some[k] % 8
-        else:  # narrowed: doubles next to the least normal float and the middles between floats there
+        else:  # narrowing: doubles next to the smallest normal float and midpoints between floats there
             bits = ((1023 - 126) << 52) + (8 * step[k] + some[k] % 8 << 26) + chance[k] % 3 - 1
         values.append(bits | sign * negative[k])
     return np.array(values, dtype=np.uint64)
@@ -309,9 +311,9 @@ def inputs(form: Form) -> np.ndarray:
     count = form.cases
     columns = []
     for k, operand in enumerate(form.operands):
-        # The same types give the same values whatever the instruction, so that forms compare with each other.
+        # Equal types have equal values for every instruction, so that forms can be compared.
         seed = zlib.crc32(f"{k} {operand.type}:{operand.kind} of {len(form.operands)}".encode())
-        if operand.kind == "nans":  # every combination with those of the other operands
+        if operand.kind == "nans":  # all combinations with the other operands' values
             choices = np.array(_nans(operand.type), dtype=np.uint64)
             columns.append(choices[np.arange(count) // len(choices) ** k % len(choices)])
             continue
@@ -326,7 +328,7 @@ def inputs(form: Form) -> np.ndarray:
 
 
 def _relate(rng: Random, column: np.ndarray, first: np.ndarray, type_: str) -> None:
-    """Makes some values close to the first operand, or to its negative: cancellation and equal comparisons."""
+    """Sets some values close to the first operand or its negative, for cancellation and equal comparisons."""
     exponent, mantissa = FLOATS[type_]
     sign = np.uint64(1 << (exponent + mantissa))
     near = rng.random(len(column)) < 0.12

@@ -1,4 +1,4 @@
-"""As much of CuPy as the documented snippets use, over NumPy and managed memory, for machines where CuPy cannot run."""
+"""A fake of the CuPy functions that the documented snippets use, with NumPy and managed memory, for machines without CuPy."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,7 @@ from numpy import float32, uint64  # noqa: F401
 
 
 class ndarray(np.ndarray):
-    """An array in memory that the device can reach; `.data.ptr` is its address, as in CuPy."""
+    """An array in device-accessible memory; `.data.ptr` is its address, as in CuPy."""
 
     @property
     def data(self):
@@ -56,7 +56,7 @@ def allclose(a, b):
 def from_dlpack(producer):
     device_type, _ = producer.__dlpack_device__()
     assert device_type == 2, "a device buffer says it is on a CUDA device"
-    return empty(producer.size, np.uint8)  # device memory is not the host's to look at
+    return empty(producer.size, np.uint8)  # the host cannot access device memory
 
 
 class _Generator:
