@@ -2,6 +2,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "driver/state.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -28,6 +29,7 @@ static void raise_cuda_error(const CUDAError& error, const char* class_name) {
   if (!text.is_valid()) throw nb::python_error();
   nb::object value = type(text, error.code(), error.name().c_str());
   PyErr_SetObject(type.ptr(), value.ptr());
+  detail::fault_was_raised(error.code());
 }
 
 static void translate(const std::exception_ptr& pointer) {
@@ -90,9 +92,10 @@ void set_python_error() noexcept {
   }
 }
 
+/// cucore.warning knows the category and finds the line of the user's program.
 static void warn_about_cpu(const char* text) {
   const WithGil gil;
-  if (gil && PyErr_WarnEx(PyExc_RuntimeWarning, text, 1) < 0) throw nb::python_error();
+  if (gil) nb::module_::import_("cucore.warning").attr("warn")(text);
 }
 
 void bind_errors(nb::module_& m) {
