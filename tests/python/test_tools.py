@@ -273,3 +273,32 @@ def test_what_is_installed_is_made_by_the_targets_that_tools_build_builds() -> N
     # A command names what it makes, or a folder that is its own.
     named = {path: {path, str(Path(path).parent)} - {"generated"} for path in taken}
     assert [path for path in taken if not any(name in product for name in named[path])] == []
+
+
+def test_the_progress_of_a_build_is_shown_and_its_log_kept() -> None:
+    import io
+    from itertools import count
+
+    import progress
+
+    lines = ["configuring\n", "[1/40 2% 3s] Building a.o\n", *(f"  [{n}/40] Building {n}.o\n" for n in range(2, 41))]
+    log, out = io.StringIO(), io.StringIO()
+    clock = count()
+    assert progress.show(lines, log, out, lambda: float(next(clock))) == (40, 40)
+    assert log.getvalue() == "".join(lines)
+    shown = out.getvalue().splitlines()
+    assert shown[0].startswith("[1/40]   2 %") and shown[-1].startswith("[40/40] 100 %") and 2 < len(shown) < 20
+
+
+def test_a_terminal_sees_one_line_of_progress() -> None:
+    import io
+
+    import progress
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    out = Terminal()
+    progress.show(["[1/2] a\n", "[2/2] b\n"], io.StringIO(), out)
+    assert "\n" not in out.getvalue() and out.getvalue().count("\r\033[K") == 3
