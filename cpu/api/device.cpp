@@ -2,6 +2,7 @@
 #include "cpu/device/device.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "cpu/device/array.hpp"

@@ -1,5 +1,7 @@
 // cuGraphDebugDotPrint.
 #include <cstdio>
+#include <string>
+#include <string_view>
 
 #include "cpu/device/guard.hpp"
 #include "cpu/graph/graph.hpp"

@@ -2,7 +2,9 @@
 #include "cpu/device/device.hpp"
 
 #include <climits>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "cpu/mem/usage.hpp"
 
@@ -33,7 +35,15 @@ Device& device_of(CUdevice ordinal) {
 void initialize_process() {
   Process& p = process();
   p.settings = read_settings();
-  if (p.settings.visible.empty()) fail(CUDA_ERROR_NO_DEVICE);
+  if (p.settings.visible.empty()) {
+    const char* const list = std::getenv("CUDA_VISIBLE_DEVICES");
+    const std::string last = std::to_string(p.settings.devices - 1);
+    fail(CUDA_ERROR_NO_DEVICE,
+         std::string{"CUDA_VISIBLE_DEVICES=\""} + (list != nullptr ? list : "") +
+             "\" hides every device: unset it, or list different numbers " +
+             (p.settings.devices == 1 ? "(only 0 exists" : "(0 to " + last + " exist") +
+             "; CUCORE_CPU_DEVICES sets how many) or UUIDs");
+  }
   const std::string name = device_name();
   for (const int physical : p.settings.visible) {
     auto device = std::make_unique<Device>();

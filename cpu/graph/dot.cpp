@@ -1,6 +1,7 @@
 // Graphs in the DOT language.
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "cpu/device/kernel_op.hpp"
 #include "cpu/graph/graph.hpp"
@@ -44,14 +45,25 @@ const char* type_name(CUgraphNodeType type) noexcept {
 
 namespace {
 
+/// Text in the label of a record node, where these characters have a meaning of their own.
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (std::string_view{"{}|<>\"\\"}.find(c) != std::string_view::npos) result += '\\';
+    result += c;
+  }
+  return result;
+}
+
 std::string details(GraphNode& node) {
   char text[256] = "";
   if (const auto* k = dynamic_cast<const KernelOp*>(node.op.get())) {
     const auto &g = k->shape.grid, &b = k->shape.block;
-    std::snprintf(text, sizeof text, "\\n{%s\\n<<<{%u,%u,%u},{%u,%u,%u},%u>>>}",
-                  k->function->kernel.info().name.c_str(), g.x, g.y, g.z, b.x, b.y, b.z,
+    std::snprintf(text, sizeof text, "<<<{%u,%u,%u},{%u,%u,%u},%u>>>", g.x, g.y, g.z, b.x, b.y, b.z,
                   k->shape.dynamic_shared_bytes);
-  } else if (const auto* c = dynamic_cast<const CopyOp*>(node.op.get())) {
+    return "|{" + escaped(k->function->kernel.info().name) + "|" + escaped(text) + "}";
+  }
+  if (const auto* c = dynamic_cast<const CopyOp*>(node.op.get())) {
     std::snprintf(text, sizeof text, "\\n%zu x %zu x %zu bytes", c->box.width, c->box.height,
                   c->box.depth);
   } else if (const auto* f = dynamic_cast<const FillOp*>(node.op.get())) {

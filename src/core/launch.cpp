@@ -50,6 +50,87 @@ CUlaunchConfig to_driver(const LaunchConfig& config, CUstream stream,
   return out;
 }
 
+namespace {
+
+int attribute_of(CUdevice_attribute attribute, CUdevice device) {
+  int value = 0;
+  return driver().cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value : 0;
+}
+
+int attribute_of(CUfunction_attribute attribute, const Kernel& kernel, CUdevice device) {
+  int value = 0;
+  return driver().cuKernelGetAttribute(&value, attribute, kernel.handle(), device) == CUDA_SUCCESS
+             ? value
+             : 0;
+}
+
+/// The limit of the device or of the kernel that a launch exceeds, with what to do; empty when it
+/// exceeds none of these. Called after a launch was refused: costs no launch that works anything.
+std::string exceeded_limit(const LaunchConfig& config, const Kernel& kernel, CUdevice device) {
+  const auto number = [](std::uint64_t value) { return std::to_string(value); };
+  const auto axis = [&](const char* what, unsigned asked, CUdevice_attribute attribute,
+                        char name) -> std::string {
+    const int most = attribute_of(attribute, device);
+    if (most <= 0 || asked <= static_cast<unsigned>(most)) return {};
+    return std::string{what} + "." + name + " is " + number(asked) + ", and this device allows " +
+           number(static_cast<unsigned>(most)) + " at most";
+  };
+  const Dim3& block = config.block;
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  const int device_threads = attribute_of(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device);
+  if (device_threads > 0 && threads > static_cast<unsigned>(device_threads))
+    return "the block has " + number(threads) + " threads, and this device allows " +
+           number(static_cast<unsigned>(device_threads)) +
+           " per block: use a smaller block and a larger grid";
+  const int kernel_threads = attribute_of(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, device);
+  if (kernel_threads > 0 && threads > static_cast<unsigned>(kernel_threads))
+    return "the block has " + number(threads) + " threads, and this kernel allows " +
+           number(static_cast<unsigned>(kernel_threads)) +
+           " per block (its registers or its __launch_bounds__ set that)";
+  const struct {
+    const char* what;
+    unsigned asked;
+    CUdevice_attribute attribute;
+    char name;
+  } axes[] = {{"block", block.x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 'x'},
+              {"block", block.y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 'y'},
+              {"block", block.z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 'z'},
+              {"grid", config.grid.x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 'x'},
+              {"grid", config.grid.y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 'y'},
+              {"grid", config.grid.z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 'z'}};
+  for (const auto& row : axes)
+    if (std::string text = axis(row.what, row.asked, row.attribute, row.name); !text.empty())
+      return text;
+  if (config.shmem_size != 0) {
+    const auto fixed =
+        static_cast<unsigned>(attribute_of(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel, device));
+    const auto most = static_cast<unsigned>(
+        attribute_of(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
+    const auto allowed = static_cast<unsigned>(
+        attribute_of(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, device));
+    if (most != 0 && config.shmem_size + std::uint64_t{fixed} > most)
+      return number(config.shmem_size) + " bytes of dynamic shared memory" +
+             (fixed != 0 ? " and " + number(fixed) + " of static" : "") +
+             " are more than this device has for a block, " + number(most);
+    if (allowed != 0 && config.shmem_size > allowed)
+      return number(config.shmem_size) +
+             " bytes of dynamic shared memory are more than this kernel may use, " +
+             number(allowed) + ": set kernel.attributes.max_dynamic_shared_size_bytes first (" +
+             number(most - fixed) + " at most)";
+  }
+  if (config.cluster) {
+    const std::uint64_t size =
+        std::uint64_t{config.cluster->x} * config.cluster->y * config.cluster->z;
+    if (size > 8)
+      return "the cluster has " + number(size) +
+             " blocks: 8 are portable, and more (up to 16) need a kernel with the attribute "
+             "NON_PORTABLE_CLUSTER_SIZE_ALLOWED";
+  }
+  return {};
+}
+
+}  // namespace
+
 /// Says more about a refused launch than the code alone.
 [[noreturn]] static void explain(CUresult code, const LaunchConfig& config, const Kernel& kernel,
                                  const char* call) {
@@ -67,6 +148,13 @@ CUlaunchConfig to_driver(const LaunchConfig& config, CUstream stream,
     if (config.shmem_size != 0)
       text += ", " + std::to_string(config.shmem_size) + " bytes of dynamic shared memory";
     if (config.is_cooperative) text += ", cooperative";
+    CUdevice device = 0;
+    const bool by_limits = code == CUDA_ERROR_INVALID_VALUE ||
+                           code == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
+                           code == CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    if (by_limits && driver().cuCtxGetDevice(&device) == CUDA_SUCCESS)
+      if (const std::string limit = exceeded_limit(config, kernel, device); !limit.empty())
+        text += "\n  " + limit;
     throw CUDAError{error.code(), error.name(), text};
   }
 }

@@ -30,12 +30,22 @@ class JitLog {
 };
 
 namespace {
+/// For bytes that are none of the forms a driver loads.
+std::string no_known_form(std::string_view code) {
+  if (code.starts_with(ELFMAG) || code.starts_with("\x50\xed\x55\xba") ||
+      code.starts_with("!<arch>") || code.find(".version") != std::string_view::npos)
+    return {};
+  return "\n  the code is neither an ELF file (cubin), a fatbin nor PTX: pass the bytes that "
+         "Program.compile or nvcc wrote, unchanged";
+}
+
 [[noreturn]] void fail_with(const JitLog& log, CUresult code, const char* call,
-                            std::string_view what) {
+                            std::string_view what, std::string_view image = ".version") {
   try {
     fail(code, call);
   } catch (const CUDAError& error) {
-    std::string text = std::string{error.what()} + "\n  while loading " + std::string{what};
+    std::string text =
+        std::string{error.what()} + "\n  while loading " + std::string{what} + no_known_form(image);
     if (*log.text() != '\0') text += std::string{"\n"} + log.text();
     throw CUDAError{error.code(), error.name(), text};
   }
@@ -137,7 +147,7 @@ std::shared_ptr<Library> Library::load(std::shared_ptr<const CodeImage> image) {
   const CUresult result =
       driver().cuLibraryLoadData(&handle, code.data(), log->options.data(), log->values.data(),
                                  static_cast<unsigned>(log->options.size()), nullptr, nullptr, 0);
-  if (result != CUDA_SUCCESS) fail_with(*log, result, "cuLibraryLoadData", what);
+  if (result != CUDA_SUCCESS) fail_with(*log, result, "cuLibraryLoadData", what, code);
   auto library = std::make_shared<Library>(handle, std::move(log), std::move(image));
   Loaded& all = loaded();
   const std::lock_guard lock{all.mutex};

@@ -16,9 +16,11 @@ struct Nvrtc {
   X(nvrtcGetPTX) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetLTOIRSize) X(nvrtcGetLTOIR) \
   X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
   // clang-format on
-#define CUCORE_NVRTC_NEW(X)  \
-  X(nvrtcGetPCHCreateStatus) \
-  X(nvrtcGetPCHHeapSizeRequired) X(nvrtcSetPCHHeapSize) X(nvrtcInstallBundledHeaders)
+#define CUCORE_NVRTC_NEW(X)      \
+  X(nvrtcGetPCHCreateStatus)     \
+  X(nvrtcGetPCHHeapSizeRequired) \
+  X(nvrtcSetPCHHeapSize)         \
+  X(nvrtcInstallBundledHeaders) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)
   CUCORE_NVRTC(CUCORE_TOOL_MEMBER)
   CUCORE_NVRTC_NEW(CUCORE_TOOL_MEMBER)
   int major = 0;

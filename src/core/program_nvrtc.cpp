@@ -20,6 +20,29 @@ std::optional<std::string> compiler_header_folder() {
   return std::nullopt;
 }
 
+/// The architectures this compiler knows, where it refused the one it was given.
+std::string hint_for_unknown_arch(const std::string& log, std::span<const std::string> flags) {
+  const Nvrtc& nvrtc = Nvrtc::get();
+  if (log.find("--gpu-architecture") == std::string::npos ||
+      nvrtc.nvrtcGetNumSupportedArchs == nullptr || nvrtc.nvrtcGetSupportedArchs == nullptr)
+    return {};
+  int count = 0;
+  if (nvrtc.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0) return {};
+  std::vector<int> known(static_cast<std::size_t>(count));
+  if (nvrtc.nvrtcGetSupportedArchs(known.data()) != NVRTC_SUCCESS) return {};
+  std::string text = "arch";
+  for (const std::string& flag : flags)
+    if (flag.find("arch") != std::string::npos && flag.find('=') != std::string::npos)
+      text += "=\"" + flag.substr(flag.find('=') + 1) + "\"";
+  text += ": NVRTC " + std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor) + " knows";
+  const char* separator = " ";
+  for (const int arch : known) {
+    text += separator + ("sm_" + std::to_string(arch));
+    separator = ", ";
+  }
+  return text + "; without arch, programs are compiled for the current device";
+}
+
 class NvrtcProgram final : public Program::Implementation {
  public:
   NvrtcProgram(std::string code, ProgramOptions options)
@@ -104,7 +127,8 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
       nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
   log = nvrtc_log(program_);
   if (code == NVRTC_SUCCESS) return;
-  const std::string hint = hint_for_missing_header(log);
+  std::string hint = hint_for_missing_header(log);
+  if (hint.empty()) hint = hint_for_unknown_arch(log, flags);
   fail_nvrtc(code, "nvrtcCompileProgram", hint.empty() ? log : log + "\n" + hint + "\n");
 }
 

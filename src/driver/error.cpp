@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "cucore/driver.hpp"
@@ -99,6 +101,62 @@ static bool is_kernel_fault(CUresult code) noexcept {
   }
 }
 
+namespace {
+
+/// An error of a fault that breaks its context: later calls in the context return the same code
+/// although they are right, and their messages refer to the first one that the user has seen.
+struct Fault {
+  int code = 0;  // 0: none
+  std::string report;
+  std::string call;
+};
+
+struct FirstFault : Fault {
+  std::mutex mutex;
+  Fault pending;  // whose text was made last, and that the user may not have seen
+};
+
+FirstFault& first_fault() {  // never destroyed: threads may fail while the process exits
+  static auto* const instance = new FirstFault;
+  return *instance;
+}
+
+/// "kernel k" of a report that begins with it; else "an earlier kernel".
+std::string culprit(const std::string& report) {
+  if (!report.starts_with("kernel ")) return "an earlier kernel or copy";
+  return report.substr(0, report.find_first_of(": ", 7));
+}
+
+/// The text behind the name of the code, and the report of the device.
+std::string fault_text(CUresult code, const std::string& function) {
+  const std::string report = detail::last_fault_report();
+  FirstFault& first = first_fault();
+  const std::lock_guard lock{first.mutex};
+  if (first.code != static_cast<int>(code) || first.report != report) {
+    first.pending = {static_cast<int>(code), report, function};
+    return std::string{result_text(code)} + " (" + function + ")" +
+           (report.empty() ? "" : "\n" + report);
+  }
+  return "this context was broken by " + culprit(report) + ", not by " + function +
+         "; see the first error, from " + first.call + (report.empty() ? "" : "\n" + report);
+}
+
+}  // namespace
+
+void detail::fault_was_raised(int code) noexcept try {
+  FirstFault& first = first_fault();
+  const std::lock_guard lock{first.mutex};
+  if (code != 0 && first.pending.code == code)
+    static_cast<Fault&>(first) = std::exchange(first.pending, {});
+} catch (...) {  // no memory: the next error is told as the first
+}
+
+void detail::forget_first_fault() noexcept {
+  FirstFault& first = first_fault();
+  const std::lock_guard lock{first.mutex};
+  first.code = 0;
+}
+
 void fail(CUresult code, const char* call) {
   std::string function{call};
   function = function.substr(0, function.find('('));
@@ -112,13 +170,13 @@ void fail(CUresult code, const char* call) {
     throw CUDAError{static_cast<int>(code), result_name(code), text};
   }
   text += ": ";
-  text += result_text(code);
-  text += " (" + function + ")";
-  if (const char* hint = advice(code); *hint != '\0') text += std::string{"; "} + hint;
   if (is_kernel_fault(code)) {
-    if (const std::string report = detail::last_fault_report(); !report.empty())
-      text += "\n" + report;
+    text += fault_text(code, function);
+  } else {
+    text += result_text(code);
+    text += " (" + function + ")";
   }
+  if (const char* hint = advice(code); *hint != '\0') text += std::string{"; "} + hint;
   if (code == CUDA_ERROR_OUT_OF_MEMORY)
     throw OutOfMemoryError{static_cast<int>(code), result_name(code), text};
   throw CUDAError{static_cast<int>(code), result_name(code), text};

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <string>
 
+#include "cucore/export.hpp"
+
 namespace cucore::detail {
 
 /// Name of the missing function whose stub this thread called last; null if the last error came
@@ -15,5 +17,11 @@ extern std::atomic<int> loader_pid;
 
 /// The CPU device's report about the last kernel fault; empty on a GPU.
 std::string last_fault_report();
+
+/// An error with this code reaches the user: from now on, errors of the same fault refer to it.
+/// Errors that are dropped (in destructors) are not reported here.
+CUCORE_EXPORT void fault_was_raised(int code) noexcept;
+/// A context was reset or destroyed: the next fault is a new one, not the echo of the last.
+void forget_first_fault() noexcept;
 
 }  // namespace cucore::detail

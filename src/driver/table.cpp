@@ -114,6 +114,27 @@ void reject_blocking_calls_in_host_functions(DriverTable& table) {
       &T::cuModuleUnload, &T::cuLibraryUnload, &T::cuArrayDestroy, &T::cuMipmappedArrayDestroy>();
 }
 
+/// A function that ends contexts: what broke them is no longer the cause of later errors.
+template <auto field, typename Signature = std::remove_cvref_t<decltype(DriverTable{}.*field)>>
+struct EndsContexts;
+template <auto field, typename... Args>
+struct EndsContexts<field, CUresult (*)(Args...)> {
+  static inline CUresult (*function)(Args...) = nullptr;
+  static CUresult call(Args... args) {
+    const CUresult code = function(args...);
+    if (code == CUDA_SUCCESS) forget_first_fault();
+    return code;
+  }
+};
+
+template <auto field>
+void forget_fault_after(DriverTable& table) {
+  static constexpr DriverTable lacking = missing_function_stubs();
+  if (table.*field == lacking.*field) return;
+  EndsContexts<field>::function = table.*field;
+  table.*field = &EndsContexts<field>::call;
+}
+
 struct State {
   std::mutex mutex;
   DriverTable table = missing_function_stubs();
@@ -169,6 +190,29 @@ std::string join_lines(const std::vector<std::string>& tried) {
   return text;
 }
 
+/// What the CPU device wrote into its log last: why it did not start. Empty for other drivers.
+std::string last_logged(const Library& library) {
+  const auto dump =
+      reinterpret_cast<decltype(&::cuLogsDumpToMemory)>(library.symbol("cuLogsDumpToMemory"));
+  if (library.symbol("cucoreGetLastFaultReport") == nullptr || dump == nullptr) return {};
+  char text[1024];
+  std::size_t size = sizeof text;
+  if (dump(nullptr, text, &size, 0) != CUDA_SUCCESS) return {};
+  std::string line{text, size};
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  return line.substr(line.rfind('\n') + 1);
+}
+
+/// Why cuInit failed: the device's own words, or the variable that hides the devices.
+std::string reason_for(const Library& library, CUresult code) {
+  if (std::string line = last_logged(library); !line.empty()) return ": " + line;
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (code == CUDA_ERROR_NO_DEVICE && visible != nullptr)
+    return std::string{": CUDA_VISIBLE_DEVICES=\""} + visible +
+           "\" hides every device: unset it, or list numbers or UUIDs of devices that exist";
+  return {};
+}
+
 /// Number of devices of a driver library, or -1 with the reason appended to `tried`.
 int device_count(const Library& library, std::vector<std::string>& tried) {
   const auto init = reinterpret_cast<decltype(&::cuInit)>(library.symbol("cuInit"));
@@ -180,7 +224,7 @@ int device_count(const Library& library, std::vector<std::string>& tried) {
   }
   if (const CUresult code = init(0); code != CUDA_SUCCESS) {
     tried.push_back(library.path + ": cuInit returned " + result_name(code) + " (" +
-                    std::to_string(code) + ")");
+                    std::to_string(code) + ")" + reason_for(library, code));
     return -1;
   }
   int n = 0;
@@ -221,6 +265,8 @@ void fill(State& s, const Library& library) {
 #undef CUCORE_FN
   if (s.table.cuLibraryUnload != missing_function_stubs().cuLibraryUnload) track_kernels(s.table);
   reject_blocking_calls_in_host_functions(s.table);
+  forget_fault_after<&DriverTable::cuDevicePrimaryCtxReset>(s.table);
+  forget_fault_after<&DriverTable::cuCtxDestroy>(s.table);
   s.fault_report = reinterpret_cast<const char* (*)()>(library.symbol("cucoreGetLastFaultReport"));
   s.info.kind = s.fault_report != nullptr ? DeviceKind::cpu : DeviceKind::gpu;
   s.info.path = library.path;

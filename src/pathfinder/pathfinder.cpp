@@ -246,11 +246,38 @@ std::string lines_of(const SearchReport& report) {
   return text;
 }
 
+/// The command that installs what was not found; empty where we know of none.
+std::string install_command(const SearchReport& report) {
+  static constexpr std::pair<std::string_view, std::string_view> kCommands[] = {
+      {"nvrtc", "\"cucore[cu13]\""},     {"nvJitLink", "\"cucore[cu13]\""},
+      {"nvvm", "\"cucore[cu13]\""},      {"cudart", "\"cucore[cu13]\""},
+      {"cccl", "\"cucore[cu13]\""},      {"device", "\"cucore[cu13]\""},
+      {"cudadevrt", "\"cucore[cu13]\""}, {"nvfatbin", "nvidia-nvfatbin"},
+      {"cufile", "nvidia-cufile"}};
+  for (const auto& [name, package] : kCommands)
+    if (name == report.name) return "pip install " + std::string{package};
+  return {};
+}
+
+/// One sentence that says what to do. The places are in the report: `cucore info --why` and
+/// explain() list them; here only those that were found and could not be loaded.
+std::string message(const SearchReport& report) {
+  std::string text = headline(report);
+  if (const std::string command = install_command(report); !command.empty()) {
+    text += "; install it with: " + command;
+    if (command.find("cu13") != std::string::npos) text += " (cu12 for a CUDA 12 driver)";
+  }
+  for (const auto& attempt : report.attempts)
+    if (attempt.outcome.starts_with("could not"))
+      text += "\n  " + attempt.step + ": " + attempt.place + ": " + attempt.outcome;
+  return text + "\n  " + std::to_string(report.attempts.size()) +
+         " places were searched; this lists them: cucore info --why " + report.name;
+}
+
 }  // namespace
 
 NotFoundError::NotFoundError(SearchReport report)
-    : std::runtime_error{headline(report) + " Places tried, in order:" + lines_of(report)},
-      report_{std::move(report)} {}
+    : std::runtime_error{message(report)}, report_{std::move(report)} {}
 
 std::string SearchReport::str() const {
   std::string text = name + " (" + kind_name(kind) + "): ";

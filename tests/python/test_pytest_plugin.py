@@ -161,3 +161,37 @@ def test_both_runs_the_suite_once_per_device(run, spelling: list[str], tmp_path:
     assert (tmp_path / "log").read_text().split() == ["cpu", "gpu"]
     assert result.ret == 1  # the second one failed
     result.stdout.fnmatch_lines(["*cuda device: cpu ended with 0, gpu with 1*"])
+
+
+FAULT = """
+import pytest
+from cuda.core import CUDAError, LaunchConfig, Program, launch
+
+@pytest.fixture
+def fault(cuda_device):
+    source = 'extern "C" __global__ void fault(int* p) { p[1000000000] = 1; }'
+    return Program(source, "c++").compile("cubin").get_kernel("fault")
+
+def test_that_expects_the_fault(cuda_device, cuda_stream, fault):
+    launch(cuda_stream, LaunchConfig(grid=1, block=1), fault, cuda_device.allocate(4, stream=cuda_stream))
+    with pytest.raises(CUDAError):
+        cuda_stream.sync()
+
+def test_after_it(cuda_device, cuda_stream):
+    cuda_device.allocate(4, stream=cuda_stream).fill(0, stream=cuda_stream)
+    cuda_stream.sync()
+
+def test_that_overlooks_the_fault(cuda_device, cuda_stream, fault):
+    launch(cuda_stream, LaunchConfig(grid=1, block=1), fault, cuda_device.allocate(4, stream=cuda_stream))
+
+def test_after_that(cuda_device, cuda_stream):
+    cuda_device.allocate(4, stream=cuda_stream).fill(0, stream=cuda_stream)
+    cuda_stream.sync()
+"""
+
+
+@pytest.mark.cpu_only
+def test_a_fault_fails_its_own_test_only_and_not_where_it_was_expected(run) -> None:
+    result = run(FAULT, "--cuda-device=cpu")
+    result.assert_outcomes(passed=4, errors=1)
+    result.stdout.fnmatch_lines(["ERROR*test_that_overlooks_the_fault*"])

@@ -286,3 +286,32 @@ def test_installed_files_are_outputs_of_the_product_targets() -> None:
     # A command lists its outputs, or an output folder.
     named = {path: {path, str(Path(path).parent)} - {"generated"} for path in taken}
     assert [path for path in taken if not any(name in product for name in named[path])] == []
+
+
+def test_the_progress_of_a_build_is_shown_and_its_log_kept() -> None:
+    import io
+    from itertools import count
+
+    import progress
+
+    lines = ["configuring\n", "[1/40 2% 3s] Building a.o\n", *(f"  [{n}/40] Building {n}.o\n" for n in range(2, 41))]
+    log, out = io.StringIO(), io.StringIO()
+    clock = count()
+    assert progress.show(lines, log, out, lambda: float(next(clock))) == (40, 40)
+    assert log.getvalue() == "".join(lines)
+    shown = out.getvalue().splitlines()
+    assert shown[0].startswith("[1/40]   2 %") and shown[-1].startswith("[40/40] 100 %") and 2 < len(shown) < 20
+
+
+def test_a_terminal_sees_one_line_of_progress() -> None:
+    import io
+
+    import progress
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    out = Terminal()
+    progress.show(["[1/2] a\n", "[2/2] b\n"], io.StringIO(), out)
+    assert "\n" not in out.getvalue() and out.getvalue().count("\r\033[K") == 3

@@ -2,6 +2,7 @@
 #include "cpu/engine/check/check.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "cpu/engine/check/memory.hpp"
@@ -38,7 +39,23 @@ constexpr std::size_t kReservedBytes = 1024;
 
 bool (*g_device_heap_contains)(std::uintptr_t) = nullptr;
 
-void Checker::begin(Worker&, Block& block) {
+/// Checked kernels run on one thread and may take minutes: every ten seconds a line says how far
+/// one is.
+void Checker::show_progress(Worker& worker, const BlockContext& c) {
+  constexpr std::chrono::seconds kInterval{10};
+  const auto now = std::chrono::steady_clock::now();
+  ++begun_;
+  if (now - shown_ < kInterval) return;
+  shown_ = now;
+  const std::uint64_t all = std::uint64_t{c.grid[0]} * c.grid[1] * c.grid[2];
+  std::fprintf(stderr, "cucore: check: kernel %s: %llu of %llu blocks (%.0f %%)\n",
+               worker.grid().code().kernel.c_str(), static_cast<unsigned long long>(begun_ - 1),
+               static_cast<unsigned long long>(all),
+               100.0 * static_cast<double>(begun_ - 1) / static_cast<double>(all));
+}
+
+void Checker::begin(Worker& worker, Block& block) {
+  show_progress(worker, block.context);
   CheckedBlock& checked = blocks_[&block];
   checked = CheckedBlock{};
   const BlockContext& c = block.context;

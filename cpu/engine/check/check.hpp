@@ -3,6 +3,7 @@
 // here.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -96,6 +97,7 @@ class Checker {
     std::size_t size = 0;
   };
   CheckedBlock& of(const Block& block) { return blocks_[&block]; }
+  void show_progress(Worker&, const BlockContext&);
   Where locate(Worker&, std::uintptr_t address, std::uint32_t flags);
   void check_memory(Worker&, const CheckedAccess&, const Where&);
   void check_init(Worker&, const CheckedAccess&, const Where&);
@@ -110,6 +112,8 @@ class Checker {
 
   std::shared_ptr<const check::Options> options_;
   std::uint64_t now_ = 0;
+  std::uint64_t begun_ = 0;  ///< blocks
+  std::chrono::steady_clock::time_point shown_ = std::chrono::steady_clock::now();
   std::unordered_map<const Block*, CheckedBlock> blocks_;
   std::unordered_map<std::uintptr_t, std::vector<Cell>> global_;  ///< by page
   struct Local {

@@ -58,7 +58,11 @@ bool Grid::is_last_safepoint() noexcept {
 void Grid::cancel(int code) noexcept {
   try {
     fail(code,
-         "kernel " + code_->kernel + (code == 702 ? " ran over the time limit" : " was cancelled"));
+         "kernel " + code_->kernel +
+             (code == 702
+                  ? " ran over the time limit of CUCORE_CPU_TIMEOUT: raise it (seconds, 0 for "
+                    "none), or look for a loop that does not end"
+                  : " was cancelled"));
   } catch (...) {
     fail(code, {});
   }

@@ -90,8 +90,7 @@ def check_nvvm_compiler_options(options: Sequence[str]) -> bool:
 
 def warn_if_cuda_major_version_mismatch() -> None:
     """Warns when the driver is older than the CUDA version whose interface this is."""
-    import warnings
-
+    from cucore.warning import warn
     from cuda.bindings import driver
 
     if envvar_bool("CUDA_PYTHON_DISABLE_MAJOR_VERSION_WARNING"):
@@ -101,9 +100,7 @@ def warn_if_cuda_major_version_mismatch() -> None:
         raise RuntimeError(f"cuDriverGetVersion returned {error.name}")
     wanted = driver.CUDA_VERSION // 1000
     if version // 1000 < wanted:
-        warnings.warn(
+        warn(
             f"cuda.bindings speaks CUDA {wanted}, but the driver supports CUDA {version // 1000} only: newer functions will "
-            "not be found. Set CUDA_PYTHON_DISABLE_MAJOR_VERSION_WARNING=1 to silence this warning.",
-            UserWarning,
-            stacklevel=2,
+            "not be found. Set CUDA_PYTHON_DISABLE_MAJOR_VERSION_WARNING=1 to silence this warning."
         )

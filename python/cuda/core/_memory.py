@@ -161,6 +161,12 @@ class _MemPool(_NativeResource):
         """Give the pool up; buffers made from it stay valid. Does nothing the second time."""
         self._native.close()
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from ._html import pool
+
+        return pool(self)
+
     @property
     def attributes(self) -> MemPoolAttributes:
         """What the pool does and how much it holds."""

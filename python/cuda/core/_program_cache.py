@@ -226,6 +226,6 @@ def compile_with_cache(
 
 
 def _warn(what: str, cache: ProgramCacheResource, error: OSError) -> None:
-    import warnings
+    from cucore.warning import warn
 
-    warnings.warn(f"compiled code could not be {what} {cache!r}: {error}", RuntimeWarning, stacklevel=4)
+    warn(f"compiled code could not be {what} {cache!r}: {error}")

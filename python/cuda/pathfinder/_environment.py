@@ -42,13 +42,11 @@ def get_cuda_path_or_home() -> str | None:
         _warned = True
         first, second = os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME")
         if first and second and os.path.realpath(first) != os.path.realpath(second):
-            import warnings
+            from cucore.warning import warn
 
-            warnings.warn(
+            warn(
                 "Multiple CUDA environment variables are set but differ:\n"
-                f"  CUDA_PATH={first}\n  CUDA_HOME={second}\nUsing CUDA_PATH (highest priority).",
-                UserWarning,
-                stacklevel=2,
+                f"  CUDA_PATH={first}\n  CUDA_HOME={second}\nUsing CUDA_PATH (highest priority)."
             )
     return _pathfinder.cuda_path_or_home()
 

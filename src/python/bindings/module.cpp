@@ -135,10 +135,14 @@ PyObject* describe(PyObject*, PyObject* args) {
 /// the driver.
 void warn_fallback(const char* text) {
   const PyGILState_STATE state = PyGILState_Ensure();
-  const int failed = PyErr_WarnEx(PyExc_UserWarning, text, 2);
+  // cucore.warning knows the category and finds the line of the user's program.
+  Ref module{PyImport_ImportModule("cucore.warning")};
+  Ref done{module ? PyObject_CallMethod(module.get(), "warn", "s", text) : nullptr};
+  const bool failed = !done;
+  done = Ref{};
+  module = Ref{};
   PyGILState_Release(state);
-  if (failed != 0)
-    throw std::runtime_error("the warning about the CPU device was turned into an error");
+  if (failed) throw std::runtime_error("the warning about the CPU device was turned into an error");
 }
 
 /// A graph's callables go on a thread of Python, where they may call CUDA.

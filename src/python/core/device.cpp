@@ -381,6 +381,9 @@ void bind_device(nb::module_& m) {
   cls.def("__repr__", [](const PyDevice& d) {
     return "<Device " + std::to_string(d.id) + " (" + Device{d.id}.name() + ")>";
   });
+  cls.def("_repr_html_", [](nb::handle self) {
+    return nb::module_::import_("cuda.core._html").attr("device")(self);
+  });
   cls.def("__reduce__", [](const PyDevice& d) {
     return nb::make_tuple(nb::module_::import_("cuda.core").attr("Device"), nb::make_tuple(d.id));
   });

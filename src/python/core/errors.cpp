@@ -2,6 +2,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "driver/state.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -33,6 +34,7 @@ static void raise_cuda_error(const CUDAError& error, const char* class_name) {
     value.attr("__notes__") = notes;
   }
   PyErr_SetObject(type.ptr(), value.ptr());
+  detail::fault_was_raised(error.code());
 }
 
 static void translate(const std::exception_ptr& pointer) {
@@ -95,9 +97,10 @@ void set_python_error() noexcept {
   }
 }
 
+/// cucore.warning knows the category and finds the line of the user's program.
 static void warn_about_cpu(const char* text) {
   const WithGil gil;
-  if (gil && PyErr_WarnEx(PyExc_RuntimeWarning, text, 1) < 0) throw nb::python_error();
+  if (gil) nb::module_::import_("cucore.warning").attr("warn")(text);
 }
 
 void bind_errors(nb::module_& m) {

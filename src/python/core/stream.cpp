@@ -180,6 +180,9 @@ void bind_stream(nb::module_& m) {
   cls.def("__await__", [](nb::handle self) {
     return nb::module_::import_("cuda.core._wait").attr("wait")(self).attr("__await__")();
   });
+  cls.def("_repr_html_", [](nb::handle self) {
+    return nb::module_::import_("cuda.core._html").attr("stream")(self);
+  });
   cls.def("__repr__", [](const Stream& s) {
     if (s.is_closed()) return std::string{"<Stream closed>"};
     char text[64];

@@ -163,11 +163,27 @@ TEST_F(Search, MissingLibraryErrorListsEveryPath) {
     FAIL() << "found a library that does not exist";
   } catch (const NotFoundError& error) {
     EXPECT_FALSE(error.report().attempts.empty());
-    EXPECT_NE(std::string{error.what()}.find(
-                  (root_ / "site/nvidia/nvshmem/lib/libnvshmem_device.bc").string()),
+    const std::string place = (root_ / "site/nvidia/nvshmem/lib/libnvshmem_device.bc").string();
+    EXPECT_NE(error.report().str().find(place), std::string::npos);
+    EXPECT_EQ(std::string{error.what()}.find(place), std::string::npos);
+    EXPECT_NE(std::string{error.what()}.find("cucore info --why nvshmem_device"),
               std::string::npos);
     EXPECT_TRUE(error.report().abs_path.empty());
   }
+}
+
+TEST_F(Search, AMissingCompilerNamesTheCommandThatInstallsItInTheFirstLine) {
+  const SearchReport report{
+      Kind::dynamic_lib,
+      "nvrtc",
+      {},
+      {},
+      {{"conda", "/a", "not there"}, {"site", "/b", "could not be loaded: no"}}};
+  const std::string text = NotFoundError{report}.what();
+  EXPECT_NE(text.substr(0, text.find('\n')).find("pip install \"cucore[cu13]\""),
+            std::string::npos);
+  EXPECT_NE(text.find("/b: could not be loaded: no"), std::string::npos) << text;
+  EXPECT_EQ(text.find("/a"), std::string::npos) << text;
 }
 
 TEST_F(Search, InvalidLibraryFileIsNamedInTheError) {

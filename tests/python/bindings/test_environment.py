@@ -75,14 +75,14 @@ CALLS = "from cuda.bindings import driver as d\nprint(d.cuDeviceGetCount(), d.cu
 def test_older_driver_warns_once() -> None:
     done = with_driver(12040, CALLS)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("UserWarning: cuda.bindings speaks CUDA 13, but the driver supports CUDA 12 only") == 1
+    assert done.stderr.count("CucoreWarning: cuda.bindings speaks CUDA 13, but the driver supports CUDA 12 only") == 1
     assert with_driver(13000, CALLS).stderr == ""
     assert with_driver(12040, CALLS, CUDA_PYTHON_DISABLE_MAJOR_VERSION_WARNING="1").stderr == ""
 
 
 def test_older_driver_warning_can_be_an_error() -> None:
     done = with_driver(12040, "import warnings; warnings.simplefilter('error')\n" + CALLS)
-    assert done.returncode == 1 and "UserWarning: cuda.bindings speaks CUDA 13" in done.stderr
+    assert done.returncode == 1 and "CucoreWarning: cuda.bindings speaks CUDA 13" in done.stderr
 
 
 def test_function_missing_in_an_older_driver_raises_an_error_that_names_it() -> None:

@@ -1,5 +1,12 @@
 """Graphs: capture, definitions, nodes, updates, lifetimes."""
 
+import re
+import shutil
+import subprocess
+from itertools import combinations, pairwise
+from random import Random
+from xml.etree import ElementTree
+
 import pytest
 from cuda.core import CUDAError, LaunchConfig, launch
 from cuda.core.graph import (
@@ -14,6 +21,7 @@ from cuda.core.graph import (
     MemcpyNode,
     MemsetNode,
 )
+from cuda.core.graph._drawing import Box, arranged, render
 
 ONE = LaunchConfig(grid=1, block=1)
 
@@ -245,20 +253,54 @@ def test_graph_is_written_as_dot(tmp_path, stream, kernel, cell, capsys):
     assert GraphCompleteOptions().auto_free_on_launch is False
 
 
-def test_graph_repr_svg_needs_graphviz(tmp_path, monkeypatch):
-    program = tmp_path / "dot"
-    program.write_text("#!/bin/sh\nprintf '<svg>'; grep -c digraph; printf '</svg>'\n")
-    program.chmod(0o755)
-    definition = GraphDefinition()
-    definition.empty()
+def test_the_graph_is_a_picture_without_other_programs(tmp_path, monkeypatch, kernel, cell):
     monkeypatch.setenv("PATH", "/nonexistent")
-    assert definition._repr_svg_() is None
-    with pytest.raises(RuntimeError, match="Graphviz"):
-        definition.debug_print(str(tmp_path / "graph.svg"))
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert definition._repr_svg_().startswith("<svg>1")
+    definition = GraphDefinition()
+    first = definition.memset(cell, 0, 4)
+    branches = [first.launch(ONE, kernel("add_one"), cell, 1) for _ in range(3)]
+    branches[0].callback(print)
+    definition.join(*branches)
+    condition = definition.create_condition(default_value=1)
+    definition.if_else(condition).then.memset(cell, 1, 4)
+    picture = definition._repr_svg_()
+    root = ElementTree.fromstring(picture)
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("kernel") == 3 and texts.count("add_one") == 3 and texts.count("fill") == 2
+    assert {"host function", "print", "if, else", "then", "else", "empty"} <= set(texts)
+    paths = [e for e in root.iter("{http://www.w3.org/2000/svg}path") if e.get("marker-end")]
+    assert len(paths) == len(definition.edges())
     definition.debug_print(str(tmp_path / "graph.svg"))
-    assert (tmp_path / "graph.svg").read_text().startswith("<svg>1")
+    assert (tmp_path / "graph.svg").read_text() == picture
+    assert "no nodes" in GraphDefinition()._repr_svg_()
+
+
+def test_the_boxes_of_a_picture_do_not_overlap_and_edges_go_down():
+    random = Random(1)
+    boxes = [Box(["node", "x" * random.randrange(30)]) for _ in range(60)]
+    edges = [(boxes[a], boxes[b]) for b in range(1, 60) for a in {random.randrange(b) for _ in range(2)}]
+    drawing = arranged(boxes, edges)
+    for a, b in combinations(boxes, 2):
+        beside = abs(a.x - b.x) >= (a.width + b.width) / 2
+        assert beside or a.y + a.height <= b.y or b.y + b.height <= a.y
+    for route in drawing.routes:
+        assert all(y0 < y1 for (_, y0), (_, y1) in pairwise(route))
+    assert all(box.x - box.width / 2 >= 0 and box.x + box.width / 2 <= drawing.width for box in boxes)
+
+
+def test_texts_in_a_picture_are_escaped():
+    ElementTree.fromstring(render(arranged([Box(["a<b>&c", '"quoted"'])], [])))
+
+
+@pytest.mark.cpu_only
+def test_labels_of_the_dot_language_are_escaped(tmp_path, kernel, cell):
+    definition = GraphDefinition()
+    definition.launch(ONE, kernel("add_one"), cell, 1)
+    definition.debug_dot_print(tmp_path / "graph.dot")
+    label = re.search(r'label="(0.*)"\]', (tmp_path / "graph.dot").read_text())[1]
+    assert r"\<\<\<\{1,1,1\},\{" in label
+    dot = shutil.which("dot")
+    if dot is not None:
+        subprocess.run([dot, "-Tsvg", str(tmp_path / "graph.dot")], check=True, capture_output=True)
 
 
 def test_cooperative_and_cluster_kernel_nodes_run(device, stream, cell):

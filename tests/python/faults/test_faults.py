@@ -240,7 +240,8 @@ def test_time_limit_is_error_702_and_the_device_works_after_a_reset(body: str) -
         reset()
         print(run("st.global.u32 [%rd1], 1;")[0], "usable")
         """,
-        "kernel k ran over the time limit\n702 702\n0 usable",
+        "kernel k ran over the time limit of CUCORE_CPU_TIMEOUT: raise it (seconds, 0 for none), or look for a loop that does not "
+        "end\n702 702\n0 usable",
         {"CUCORE_CPU_TIMEOUT": "0.2"},
     )
 

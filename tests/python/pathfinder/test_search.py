@@ -70,7 +70,7 @@ with warnings.catch_warnings(record=True) as seen:
     pathfinder.get_cuda_path_or_home()
 print(json.dumps([first, [w.category.__name__ for w in seen]]))
 """
-    assert ask(snippet, CUDA_PATH="/one", CUDA_HOME="/two") == ["/one", ["UserWarning"]]
+    assert ask(snippet, CUDA_PATH="/one", CUDA_HOME="/two") == ["/one", ["CucoreWarning"]]
     assert ask(snippet, CUDA_HOME="/two") == ["/two", []]
     assert ask(snippet) == [None, []]
 
@@ -153,7 +153,7 @@ def test_missing_library_error_lists_every_path(ask, tmp_path):
         return  # this machine has the library; the C++ tests cover the miss
     text, attempts = found[1], found[2]
     assert [str(tmp_path / "env/lib"), "no such folder"] in [a[1:] for a in attempts]
-    assert all(place in text for _, place, _ in attempts)
+    assert f"{len(attempts)} places were searched" in text and "cucore info --why" in text
 
 
 def test_headers_static_bitcode_and_programs_are_found_in_conda(ask, tmp_path):

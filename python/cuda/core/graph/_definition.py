@@ -434,7 +434,7 @@ class GraphDefinition(_Adder):
             print(self._dot(options), end="")
         elif os.fsdecode(path).endswith(".svg"):
             with open(path, "w", encoding="utf-8") as file:
-                file.write(self._svg(options))
+                file.write(self._repr_svg_())
         else:
             self.debug_dot_print(path, options)
 
@@ -447,23 +447,11 @@ class GraphDefinition(_Adder):
             with open(path, encoding="utf-8", errors="replace") as file:
                 return file.read()
 
-    def _svg(self, options: GraphDebugPrintOptions | None = None) -> str:
-        import shutil
-        import subprocess
+    def _repr_svg_(self) -> str:
+        """A picture for notebooks."""
+        from ._drawing import svg
 
-        dot = shutil.which("dot")
-        if dot is None:
-            raise RuntimeError("a picture needs the program dot: install Graphviz, or write the graph as *.dot")
-        done = subprocess.run([dot, "-Tsvg"], input=self._dot(options), capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"dot failed: {done.stderr.strip()}")
-        return done.stdout
-
-    def _repr_svg_(self) -> str | None:
-        """A picture for notebooks; None, and so the plain repr, where the program ``dot`` is not installed."""
-        import shutil
-
-        return self._svg() if shutil.which("dot") else None
+        return svg(self)
 
     def __eq__(self, other: object) -> bool:
         return self._def.handle == other._def.handle if isinstance(other, GraphDefinition) else NotImplemented
