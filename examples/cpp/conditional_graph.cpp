@@ -35,15 +35,16 @@ int main() try {
   a.copy_from(std::span{numbers}, stream);
   x.copy_from(std::span{numbers}, stream);  // a first guess
 
-  auto definition = cucore::GraphDefinition::create();
-  // Every launch starts with a first turn.
-  const CUgraphConditionalHandle again = definition.create_condition(1, true);
-  std::vector<CUgraph> bodies;
-  definition.add_conditional({}, again, CU_GRAPH_COND_TYPE_WHILE, 1, bodies);
-  auto body = cucore::GraphDefinition::view(bodies[0], definition);
-  body.add_launch({}, {.grid = {1}, .block = {128}}, newton, again, a, x);
+  cucore::GraphBuilder builder{device.create_stream()};
+  builder.begin_building();
+  const cucore::GraphCondition again =
+      builder.create_condition(1);  // a first turn, at every launch
+  cucore::GraphBuilder body = builder.while_loop(again);
+  body.begin_building();
+  cucore::launch(body, {.grid = {1}, .block = {128}}, newton, again, a, x);
+  body.end_building();
 
-  definition.instantiate().launch(stream);
+  builder.end_building().complete().launch(stream);
   std::vector<float> roots(numbers.size());
   x.copy_to(std::span{roots}, stream);
   stream.sync();

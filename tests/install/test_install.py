@@ -47,5 +47,15 @@ def test_program_builds_with_pkg_config_and_runs(package: Path, tmp_path: Path) 
     assert "ok" in run(tmp_path / "consumer")
 
 
+def test_a_compiler_below_cpp20_is_told_so(package: Path) -> None:
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("needs a C++ compiler")
+    command = [compiler, "-std=c++17", "-fsyntax-only", "-I", str(package / "include"), "-x", "c++", "-"]
+    for header in ("cucore/cucore.hpp", "cucore/location.hpp"):
+        done = subprocess.run(command, input=f"#include <{header}>\n", capture_output=True, text=True, check=False)
+        assert done.returncode != 0 and "cucore needs C++20: compile with -std=c++20" in done.stderr, header
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))
