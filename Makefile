@@ -40,7 +40,7 @@ test-python: build-all ## the Python suites only
 test-widths: build ## the PTX suite with every number of lanes and with the scalar path (long)
 	@tools/test $(BUILD) widths
 
-lint: build      ## ruff, mypy, clang-format
+lint: build      ## ruff, mypy, clang-format, clang-tidy (the last is long the first time)
 	@tools/lint
 
 docs: build      ## the documentation site, in build/docs/html; warnings are errors

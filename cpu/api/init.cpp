@@ -16,7 +16,7 @@
 #include "cpu/device/peer_access.hpp"
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
-#include "cpu/engine/reach.hpp"
+#include "cpu/engine/peer_access.hpp"
 #include "cpu/exec/thread_pool.hpp"
 #include "cpu/graph/device_launch.hpp"
 #include "cpu/mem/allocation.hpp"
@@ -125,10 +125,10 @@ void initialize() {
   hooks.multicast = multicast_copies;
   MemoryMap::instance().name_devices = device_count() > 1;
   if (device_count() > 1) {
-    cucpu::may_reach() = [](const void* reach, std::uintptr_t address, bool write) {
+    cucpu::peer_access_check() = [](const void* reach, std::uintptr_t address, bool write) {
       return can_access(*static_cast<Context*>(const_cast<void*>(reach)), address, write);
     };
-    cucpu::may_use() = [](const void* reach, const void* home) {
+    cucpu::array_access_check() = [](const void* reach, const void* home) {
       return can_access_arrays(*static_cast<Context*>(const_cast<void*>(reach)),
                                *static_cast<const Context*>(home));
     };

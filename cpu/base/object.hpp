@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cpu/base/error.hpp"
-#include "cpu/mem/recycle.hpp"
+#include "cpu/mem/free_list.hpp"
 
 namespace cucpu::driver {
 
@@ -41,7 +41,7 @@ enum class Kind : std::uint32_t {
 };
 
 /// Destroyed with its last Ref. The handle is one of the references; retire() releases it.
-class Object : public Recycled {
+class Object : public FreeListAllocated {
  public:
   Object() = default;
   Object(const Object&) = delete;

@@ -5,7 +5,7 @@
 #include <climits>
 #include <cstring>
 
-#include "cpu/engine/reach.hpp"
+#include "cpu/engine/peer_access.hpp"
 #include "cpu/exec/thread_pool.hpp"
 
 namespace cucpu::driver {
@@ -91,7 +91,7 @@ Progress KernelOp::run(Task& task) {
 std::unique_ptr<cucpu::Launch> KernelOp::make_launch(Context& context) const {
   if (device_count() == 1) [[likely]]
     return cucpu::Launch::make(function->kernel, shape, params.data());
-  const cucpu::ReachScope scope{&context};
+  const cucpu::PeerAccessScope scope{&context};
   return cucpu::Launch::make(function->kernel, shape, params.data());
 }
 

@@ -3,11 +3,11 @@
 #include <cstring>
 #include <utility>
 
-#include "cpu/engine/jit/dump.hpp"
-#include "cpu/engine/loaded_module.hpp"
+#include "cpu/engine/dump.hpp"
+#include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/run/time_limit.hpp"
 #include "cpu/engine/run/worker.hpp"
-#include "cpu/mem/recycle.hpp"
+#include "cpu/mem/free_list.hpp"
 
 namespace cucpu {
 namespace {
@@ -31,12 +31,12 @@ bool may_begin_quick(const ThreadCode& source) {
 
 }  // namespace
 
-LoadedKernel::LoadedKernel(const LoadedModule& module, KernelInfo info) : module_{module} {
+JitKernel::JitKernel(const JitModule& module, KernelInfo info) : module_{module} {
   info_ = std::move(info);
   anchor_->kernel = this;
 }
 
-LoadedKernel::~LoadedKernel() {
+JitKernel::~JitKernel() {
   {
     const std::lock_guard lock{anchor_->mutex};
     anchor_->kernel = nullptr;
@@ -45,25 +45,25 @@ LoadedKernel::~LoadedKernel() {
   while (at != nullptr) delete std::exchange(at, at->next);
 }
 
-const LoadedKernel::Variant& LoadedKernel::variant(const LaunchShape& shape,
-                                                   const std::byte* params) const {
+const JitKernel::Variant& JitKernel::variant(const LaunchShape& shape,
+                                             const std::byte* params) const {
   const Variant& aligned = find(shape, true);
   for (const ParamAlignment& assumed : aligned.code->assumed) {
     std::uint64_t value = 0;
     std::memcpy(&value, params + assumed.offset, sizeof value);
     if (value % assumed.align != 0) return find(shape, false);  // accesses look for themselves
   }
-  if (const void* const reach = ReachScope::current()) {
-    for (const ParamReach& reached : aligned.code->reached) {
+  if (const void* const reach = PeerAccessScope::current()) {
+    for (const ParamPeerAccess& reached : aligned.code->reached) {
       std::uint64_t value = 0;
       std::memcpy(&value, params + reached.offset, sizeof value);
-      if (!may_reach()(reach, value, reached.write != 0)) return find(shape, false);
+      if (!peer_access_check()(reach, value, reached.write != 0)) return find(shape, false);
     }
   }
   return aligned;
 }
 
-const LoadedKernel::Variant& LoadedKernel::find(const LaunchShape& shape, bool aligned) const {
+const JitKernel::Variant& JitKernel::find(const LaunchShape& shape, bool aligned) const {
   const Kind kind{shape.block, is_small(shape), aligned};
   const auto known = [&]() -> const Variant* {
     const Variant* at = variants_.load(std::memory_order_acquire);
@@ -76,20 +76,18 @@ const LoadedKernel::Variant& LoadedKernel::find(const LaunchShape& shape, bool a
   if (const Variant* const found = known()) return *found;
   // Blocks that wait for each other run to the end of the grid with the code they began with.
   auto code = compile(kind, !shape.cooperative);
-  auto next = code->quick ? successor(kind) : nullptr;
+  auto next = code->baseline ? tier_up(kind) : nullptr;
   return add(kind, std::move(code), std::move(next));
 }
 
-const LoadedKernel::Variant& LoadedKernel::add(const Kind& kind,
-                                               std::shared_ptr<const LoadedCode> code,
-                                               std::shared_ptr<Successor> successor) const {
-  const auto* const made =
-      new Variant{kind, std::move(code), std::move(successor), variants_.load()};
+const JitKernel::Variant& JitKernel::add(const Kind& kind, std::shared_ptr<const JitCode> code,
+                                         std::shared_ptr<TierUp> tier_up) const {
+  const auto* const made = new Variant{kind, std::move(code), std::move(tier_up), variants_.load()};
   variants_.store(made, std::memory_order_release);
   return *made;
 }
 
-CompileJob LoadedKernel::job_for(const Kind& kind) const {
+CompileJob JitKernel::job_for(const Kind& kind) const {
   const ThreadCode& source = *module_.thread_code();
   CompileJob job;
   job.bitcode = source.bitcode;
@@ -102,7 +100,7 @@ CompileJob LoadedKernel::job_for(const Kind& kind) const {
   return job;
 }
 
-std::shared_ptr<const LoadedCode> LoadedKernel::compile(const Kind& kind, bool may_be_quick) const {
+std::shared_ptr<const JitCode> JitKernel::compile(const Kind& kind, bool may_be_quick) const {
   const ThreadCode& source = *module_.thread_code();
   CompileJob job = job_for(kind);
   if (source.settings.width != 1 && job.optimization > 0 && !job.check) {
@@ -112,7 +110,7 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const Kind& kind, bool m
   return scalar(kind);
 }
 
-std::shared_ptr<const LoadedCode> LoadedKernel::vector(const Kind& kind, ObjectCode object) const {
+std::shared_ptr<const JitCode> JitKernel::vector(const Kind& kind, ObjectCode object) const {
   auto code = link(std::move(object));
   code->scalar = [this, kind] {  // a module is not unloaded while its grids run
     const std::lock_guard lock{mutex_};
@@ -121,7 +119,7 @@ std::shared_ptr<const LoadedCode> LoadedKernel::vector(const Kind& kind, ObjectC
   return code;
 }
 
-std::shared_ptr<const LoadedCode> LoadedKernel::scalar(const Kind& kind) const {
+std::shared_ptr<const JitCode> JitKernel::scalar(const Kind& kind) const {
   auto& known = scalar_[kind.aligned];
   if (known) return known;
   CompileJob job = job_for(kind);
@@ -130,16 +128,16 @@ std::shared_ptr<const LoadedCode> LoadedKernel::scalar(const Kind& kind) const {
   return known = link(*module_.thread_code()->object(job));
 }
 
-std::shared_ptr<Successor> LoadedKernel::successor(const Kind& kind) const {
+std::shared_ptr<TierUp> JitKernel::tier_up(const Kind& kind) const {
   CompileJob job = job_for(kind);
   job.in_background = true;
-  return std::make_shared<Successor>([kind, job = std::move(job), source = module_.thread_code(),
-                                      anchor = anchor_]() -> std::shared_ptr<const Code> {
+  return std::make_shared<TierUp>([kind, job = std::move(job), source = module_.thread_code(),
+                                   anchor = anchor_]() -> std::shared_ptr<const Code> {
     try {
       auto object = source->object(job);
       const std::lock_guard lock{anchor->mutex};
       if (!object || !anchor->kernel) return nullptr;
-      const LoadedKernel& kernel = *anchor->kernel;
+      const JitKernel& kernel = *anchor->kernel;
       auto code = kernel.vector(kind, std::move(*object));
       const std::lock_guard list{kernel.mutex_};
       return kernel.add(kind, std::move(code), nullptr).code;
@@ -151,8 +149,8 @@ std::shared_ptr<Successor> LoadedKernel::successor(const Kind& kind) const {
   });
 }
 
-std::shared_ptr<LoadedCode> LoadedKernel::link(ObjectCode object) const {
-  auto code = std::make_shared<LoadedCode>();
+std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
+  auto code = std::make_shared<JitCode>();
   const std::string wanted[] = {kEntry};
   try {
     code->linked = LinkedCode::link(object.object, module_.symbols(), wanted);
@@ -178,9 +176,9 @@ std::shared_ptr<LoadedCode> LoadedKernel::link(ObjectCode object) const {
   code->stack_bytes = object.stack_bytes;
   code->recursive = object.recursive;
   code->waits_for_blocks = object.waits_for_blocks;
-  code->quick = object.quick;
+  code->baseline = object.quick;
   // Between blocks better code may take over.
-  code->runs_on = object.runs_on && !object.quick;
+  code->iterates_blocks = object.runs_on && !object.quick;
   code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](
                       std::uintptr_t pc) -> std::string {
     // Functions of the same object may lie before the entry point.
@@ -199,22 +197,22 @@ std::shared_ptr<LoadedCode> LoadedKernel::link(ObjectCode object) const {
 
 namespace {
 
-class GridLaunch final : public Launch, public Recycled {
+class GridLaunch final : public Launch, public FreeListAllocated {
  public:
-  GridLaunch(const LoadedKernel::Variant& variant, const LaunchShape& shape,
-             const std::byte* params, std::size_t bytes, double limit)
+  GridLaunch(const JitKernel::Variant& variant, const LaunchShape& shape, const std::byte* params,
+             std::size_t bytes, double limit)
       : params_(params, params + bytes),
-        successor_{variant.successor},
-        grid_{variant.code, shape, params_.data(), successor_},
+        tier_up_{variant.tier_up},
+        grid_{variant.code, shape, params_.data(), tier_up_},
         limit_{limit} {}
 
   bool work() noexcept override {
     if (limit_ > 0) limit_guard_.start(grid_, limit_);
-    if (successor_) first_run_.start(successor_);
+    if (tier_up_) baseline_run_.start(tier_up_);
     const bool last = grid_.work();
     if (last) {
       limit_guard_.stop();
-      first_run_.stop();
+      baseline_run_.stop();
     }
     return last;
   }
@@ -224,11 +222,11 @@ class GridLaunch final : public Launch, public Recycled {
 
  private:
   ParamBlock params_;
-  std::shared_ptr<Successor> successor_;
+  std::shared_ptr<TierUp> tier_up_;
   Grid grid_;
   double limit_;
   TimeLimit limit_guard_;
-  FirstRun first_run_;
+  BaselineRun baseline_run_;
 };
 
 }  // namespace
@@ -236,7 +234,7 @@ class GridLaunch final : public Launch, public Recycled {
 std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& shape,
                                      const std::byte* params) {
   ensure_fault_handlers();
-  const auto& loaded = static_cast<const LoadedKernel&>(kernel);
+  const auto& loaded = static_cast<const JitKernel&>(kernel);
   return std::make_unique<GridLaunch>(loaded.variant(shape, params), shape, params,
                                       kernel.info().param_bytes,
                                       loaded.module().thread_code()->settings.time_limit);

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "cpu/engine/jit/dump.hpp"
-#include "cpu/engine/loaded_module.hpp"
+#include "cpu/engine/dump.hpp"
+#include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/translate/translate.hpp"
 #include "cpu/ptx/parser.hpp"
 
@@ -13,7 +13,7 @@ namespace cucpu {
 
 std::unique_ptr<Module> Module::load(std::span<const std::string_view> ptx,
                                      const LoadOptions& options, VariableMemory& memory) {
-  return std::make_unique<LoadedModule>(ptx, options, memory);
+  return std::make_unique<JitModule>(ptx, options, memory);
 }
 
 const Kernel* Module::find_kernel(std::string_view name) const {
@@ -73,8 +73,8 @@ class Placed {
 
 }  // namespace
 
-LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOptions& options,
-                           VariableMemory& memory)
+JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& options,
+                     VariableMemory& memory)
     : memory_{memory} {
   std::string source;
   for (const std::string_view text : ptx)
@@ -130,7 +130,7 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
     taken |= !function.isDeclaration() && !function.hasFnAttribute("cucpu.kernel") &&
              function.hasAddressTaken(nullptr, false, true, true);
   if (taken) {
-    auto functions = std::make_shared<PointedAt>();
+    auto functions = std::make_shared<AddressTakenFunctions>();
     functions->object = code->pointed_at(wanted);
     const std::vector<std::string>& names = functions->object.names;
     if (!names.empty()) {
@@ -163,13 +163,13 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
     }
   }
   for (KernelInfo& info : translation.kernels) {
-    kernels_.push_back(std::make_unique<LoadedKernel>(*this, std::move(info)));
+    kernels_.push_back(std::make_unique<JitKernel>(*this, std::move(info)));
     kernel_pointers_.push_back(kernels_.back().get());
   }
   placed.keep = true;
 }
 
-LoadedModule::~LoadedModule() {
+JitModule::~JitModule() {
   constants_.clear();  // before others may have these addresses
   for (void* address : allocations_) memory_.free(address);
 }

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "cpu/engine/jit/dump.hpp"
-#include "cpu/engine/reach.hpp"
+#include "cpu/engine/dump.hpp"
+#include "cpu/engine/peer_access.hpp"
 
 namespace cucpu {
 
@@ -46,7 +46,7 @@ std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
                                      settings.width,
                                      job.aligned,
                                      job.check,
-                                     static_cast<bool>(may_reach()),
+                                     static_cast<bool>(peer_access_check()),
                                      static_cast<std::uint64_t>(settings.nans)};
   if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});
   for (const std::uint64_t number : numbers) add(std::to_string(number));

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cpu/engine/jit/compile.hpp"
+#include "cpu/engine/compile.hpp"
 #include "cpu/engine/jit/disk_cache.hpp"
 #include "cpu/engine/settings.hpp"
 

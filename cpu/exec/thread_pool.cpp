@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "cpu/engine/run/own_thread.hpp"
+#include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/exec/execution_context.hpp"
 
 namespace cucpu::driver {
@@ -63,7 +63,7 @@ void ThreadPool::configure(unsigned threads) {
 }
 
 void ThreadPool::spawn(bool extra) {
-  start_thread("cucore-worker", [this, extra] { worker(extra); });
+  start_detached_thread("cucore-worker", [this, extra] { worker(extra); });
   ++alive_;
 }
 
@@ -93,7 +93,7 @@ void ThreadPool::wake(unsigned wanted, std::unique_lock<std::mutex>&) noexcept {
 
 void ThreadPool::kick_monitor(std::unique_lock<std::mutex>&) {
   if (!monitor_alive_) {
-    start_thread("cucore-monitor", [this] { monitor(); });
+    start_detached_thread("cucore-monitor", [this] { monitor(); });
     monitor_alive_ = true;
   }
   if (!monitor_awake_) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cpu/base/error.hpp"
-#include "cpu/engine/run/touch.hpp"
+#include "cpu/engine/run/try_access.hpp"
 #include "cpu/exec/execution_context.hpp"
 
 namespace cucpu::driver {
@@ -17,12 +17,12 @@ struct IllegalAddress : Error {
 
 [[noreturn]] void fail_touch(const MemoryFault& fault, std::string work);
 
-/// Runs plain reads and writes (see touch()). Throws IllegalAddress on a fault; `name()` is the
-/// start of the report and names the work.
+/// Runs plain reads and writes (see try_access()). Throws IllegalAddress on a fault; `name()` is
+/// the start of the report and names the work.
 template <class Work, class Name>
 void touch_memory(const Work& work, const Name& name) {
   MemoryFault fault;
-  if (!touch(work, fault)) [[unlikely]]
+  if (!try_access(work, fault)) [[unlikely]]
     fail_touch(fault, name());
 }
 

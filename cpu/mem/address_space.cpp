@@ -13,8 +13,8 @@ constexpr std::uintptr_t align_up(std::uintptr_t value, std::size_t align) {
   return (value + align - 1) & ~static_cast<std::uintptr_t>(align - 1);
 }
 // The preferred base is low: the sum of it and an address in shared memory
-// (engine/run/shared_space) is still a canonical address on x86-64, so a fault there reports the
-// address. Only a hint to mmap.
+// (engine/run/shared_memory_arena) is still a canonical address on x86-64, so a fault there reports
+// the address. Only a hint to mmap.
 #if defined(__SANITIZE_ADDRESS__)
 // The sanitizer's shadow memory ends 2 GiB above 1 << 44; less is reserved then (below).
 constexpr std::uintptr_t kPlace = (std::uintptr_t{1} << 44) + (std::uintptr_t{1} << 40);

@@ -1,12 +1,21 @@
-"""The `cucore` command: what is here, run a program on the CPU device, how much of each API works, a demo."""
+"""The `cucore` command: what is here, what is wrong, run a program on the CPU device, how much of each API works, a demo."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from . import __version__
+
+MOST_DEVICES = 64
+
+
+def device_number(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_DEVICES:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to {MOST_DEVICES}")
+    return int(text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -29,11 +38,16 @@ def parser() -> argparse.ArgumentParser:
     )
     info.add_argument("--json", action="store_true", help="print JSON for programs")
 
+    doctor = commands.add_parser(
+        "doctor", help="find what keeps programs from working, with the command that repairs it"
+    )
+    doctor.add_argument("--json", action="store_true", help="print JSON for programs")
+
     run = commands.add_parser("run", help="run any program with the CPU device in place of libcuda.so.1")
     where = run.add_mutually_exclusive_group()
     where.add_argument("--cpu", action="store_const", dest="device", const="cpu", default="cpu", help="(default)")
     where.add_argument("--gpu", action="store_const", dest="device", const="gpu", help="insist on the GPU")
-    run.add_argument("--devices", type=int, metavar="N", help="present N CPU devices")
+    run.add_argument("--devices", type=device_number, metavar="N", help=f"present N CPU devices, 1 to {MOST_DEVICES}")
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
 
     coverage = commands.add_parser("coverage", help="how much of each API works on the CPU device")
@@ -43,18 +57,25 @@ def parser() -> argparse.ArgumentParser:
     coverage.add_argument("--json", action="store_true", help="print JSON for programs")
     coverage.add_argument("--page", action="store_true", help="print the whole page, as Markdown")
 
-    commands.add_parser("demo", help="compile a CUDA C++ kernel, run it, check it")
+    demo = commands.add_parser("demo", help="compile a CUDA C++ kernel, run it, check it")
+    demo.add_argument("--json", action="store_true", help="print JSON for programs")
+
+    completion = commands.add_parser("completion", help="print a script that completes this command in a shell")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     return top
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
+def command(arguments: argparse.Namespace) -> int:
     if arguments.command == "info":
         from .info import folder, info
 
         if arguments.folder:
-            return folder(arguments.folder)
+            return folder(arguments.folder, arguments.json)
         return info(why=arguments.why, as_json=arguments.json)
+    if arguments.command == "doctor":
+        from .doctor import doctor
+
+        return doctor(as_json=arguments.json)
     if arguments.command == "run":
         from .run import run
 
@@ -63,9 +84,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .coverage import coverage
 
         return coverage(missing=arguments.missing, as_json=arguments.json, page=arguments.page)
+    if arguments.command == "completion":
+        from .completion import completion
+
+        return completion(parser(), arguments.shell)
     from .demo import demo
 
-    return demo()
+    return demo(as_json=arguments.json)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    try:
+        status = command(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # `cucore info | head`: the reader has gone, as a shell expects of any command
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13
+    except KeyboardInterrupt:
+        return 128 + 2
+    except ImportError as error:  # packages of NVIDIA's over ours: the error says what to do
+        if sys.flags.dev_mode:
+            raise
+        from . import terminal
+
+        terminal.complain(arguments.command, f"{error}\ncucore doctor looks for the reason.")
+        return 1
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
+
+from . import terminal
 
 TITLES = {"ptx": "PTX instructions"}
 OTHERS = "NVRTC, nvJitLink, NVVM, nvFatbin and cuFile are NVIDIA's own libraries here too: the compilers among them need no GPU."
@@ -24,23 +25,24 @@ def coverage(missing: bool = False, as_json: bool = False, page: bool = False) -
             return 0
         table = facts()
     except FileNotFoundError:
-        print("cucore coverage: this build has no CPU device, so there is nothing to count", file=sys.stderr)
+        terminal.complain("coverage", "this build has no CPU device, so there is nothing to count")
         return 1
     if as_json:
-        print(json.dumps(table, indent=2))
+        terminal.print_json(table)
         return 0
     for name, api in table.items():
         there, absent = len(api["implemented"]), api["missing"]
         total = there + len(absent)
-        print(f"{TITLES.get(name, name):<18} {there:4d} of {total:4d}  {100 * there / total:5.1f} %")
+        title = terminal.styled(f"{TITLES.get(name, name):<18}", "bold")
+        print(f"{title} {there:4d} of {total:4d}  {100 * there / total:5.1f} %")
         if missing:
             for function, reason in sorted(absent.items()):
-                print(f"    {function:<48} {reason or 'not written yet'}")
+                print(terminal.wrapped(f"{function:<48} {reason or 'not written yet'}", 8, "    "))
         else:
             for reason, functions in by_reason(absent).items():
                 shown = functions[0] if len(functions) == 1 else f"{functions[0]} and {len(functions) - 1} more"
-                print(f"    {shown}: {reason}")
-    print(OTHERS)
+                print(terminal.wrapped(f"{shown}: {reason}", 8, "    "))
+    print(terminal.wrapped(OTHERS))
     return 0
 
 

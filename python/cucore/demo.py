@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 import warnings
+from typing import Any
+
+from . import terminal
 
 SOURCE = r"""
 extern "C" __global__ void saxpy(float a, const float* x, const float* y, float* out, size_t n) {
@@ -12,34 +16,83 @@ extern "C" __global__ void saxpy(float a, const float* x, const float* y, float*
     if (i < n) out[i] = a * x[i] + y[i];
 }
 """
+INSTALL = 'pip install "cucore[cu13]"'
 
 
-def step(title: str) -> None:
-    if sys.stdout.isatty():
-        print(f"  {title} ...", end="\r", flush=True)
+class Report:
+    """Lines for a person as they come, or one JSON object for a program at the end."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.values: dict[str, Any] = {}
+
+    def begin(self, title: str) -> None:
+        if not self.as_json and sys.stdout.isatty():
+            print(f"  {title} ...", end="\r", flush=True)
+
+    def add(self, title: str, text: str, **values: Any) -> None:
+        self.values.update(values)
+        if not self.as_json:
+            terminal.row(f"  {title}", text, column=19)
+
+    def end(self, status: int, error: str = "") -> int:
+        if error:
+            terminal.complain("demo", error)
+        if self.as_json:
+            terminal.print_json({"ok": status == 0, **({"error": error} if error else {}), **self.values})
+        return status
 
 
-def line(title: str, text: str) -> None:
-    print(f"  {title:<16} {text}")
+def missing() -> str:
+    """What has to be installed first, with the command; empty when all is there."""
+    if importlib.util.find_spec("numpy") is None:
+        return f"NumPy is not installed: {INSTALL}"
+    return ""
 
 
-def demo(n: int = 1 << 22) -> int:
-    import numpy as np
+def first_sentence(error: BaseException) -> str:
+    """What is wrong, in one line: the last place that was tried says why it was the last."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return lines[-1] if lines[0].endswith("Tried:") else lines[0]
 
+
+def demo(n: int = 1 << 22, as_json: bool = False) -> int:
+    report = Report(as_json)
+    if reason := missing():
+        return report.end(1, reason)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the CPU device is named below
-        from cuda.core import Device, EventOptions, LaunchConfig, PinnedMemoryResource, Program, ProgramOptions, launch
+        try:
+            from cuda.core import Device
 
-        device = Device()
-        device.set_current()
-    print("saxpy: out = a * x + y, in CUDA C++")
-    line("device", f"{device.name}, compute capability {'.'.join(map(str, device.compute_capability))}")
+            device = Device()
+            device.set_current()
+        except Exception as error:
+            return report.end(1, f"no device can be used: {first_sentence(error)} (cucore doctor says what to do)")
+    from cuda.pathfinder import DynamicLibNotFoundError
 
-    step("compiling")
+    try:
+        return saxpy(device, n, report)
+    except DynamicLibNotFoundError as error:
+        return report.end(1, f"{first_sentence(error)}")
+
+
+def saxpy(device: Any, n: int, report: Report) -> int:
+    import numpy as np
+    from cuda.core import EventOptions, LaunchConfig, PinnedMemoryResource, Program, ProgramOptions, launch
+
+    if not report.as_json:
+        print("saxpy: out = a * x + y, in CUDA C++")
+    capability = ".".join(map(str, device.compute_capability))
+    text = f"{device.name}, compute capability {capability}"
+    report.add("device", text, device=device.name, compute_capability=capability)
+
+    report.begin("compiling")
     start = time.perf_counter()
     options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}")
     kernel = Program(SOURCE, code_type="c++", options=options).compile("cubin").get_kernel("saxpy")
-    line("compiled in", f"{(time.perf_counter() - start) * 1e3:.1f} ms")
+    milliseconds = (time.perf_counter() - start) * 1e3
+    report.add("compiled in", f"{milliseconds:.1f} ms", compile_ms=milliseconds)
 
     stream = device.create_stream()
     random = np.random.default_rng(1)
@@ -56,11 +109,12 @@ def demo(n: int = 1 << 22) -> int:
 
     config = LaunchConfig(grid=(n + 255) // 256, block=256)
     arguments = (np.float32(2.5), *buffers, np.uint64(n))
-    step("first launch (machine code is made now)")
+    report.begin("first launch (machine code is made now)")
     start = time.perf_counter()
     launch(stream, config, kernel, *arguments)
     stream.sync()
-    line("first launch", f"{(time.perf_counter() - start) * 1e3:.1f} ms, machine code included")
+    milliseconds = (time.perf_counter() - start) * 1e3
+    report.add("first launch", f"{milliseconds:.1f} ms, machine code included", first_launch_ms=milliseconds)
 
     repeats = 20
     timing = EventOptions(timing_enabled=True)
@@ -70,12 +124,13 @@ def demo(n: int = 1 << 22) -> int:
     end = stream.record(options=timing)
     end.sync()
     milliseconds = (end - begin) / repeats
-    line("kernel time", f"{milliseconds:.3f} ms for {n:,} elements")
-    line("bandwidth", f"{3 * nbytes / milliseconds / 1e6:.1f} GB/s")
+    report.add("kernel time", f"{milliseconds:.3f} ms for {n:,} elements", kernel_ms=milliseconds, elements=n)
+    bandwidth = 3 * nbytes / milliseconds / 1e6
+    report.add("bandwidth", f"{bandwidth:.1f} GB/s", gigabytes_per_second=bandwidth)
 
     buffers[2].copy_to(host[2], stream=stream)
     stream.sync()
     expected = np.float32(2.5) * x + y
     right = bool(np.allclose(result, expected, rtol=1e-6))
-    line("against NumPy", "✓ equal" if right else "✗ DIFFERENT")
-    return 0 if right else 1
+    report.add("against NumPy", "✓ equal" if right else "✗ DIFFERENT", equal=right)
+    return report.end(0 if right else 1)

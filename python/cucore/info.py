@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
 from typing import Any
 
-from . import CPU_DRIVER_FOLDER, LIBRARY_FOLDER, __version__, mixed
+from . import CPU_DRIVER_FOLDER, LIBRARY_FOLDER, __version__, mixed, terminal
 
 LIBRARIES = ("nvrtc", "nvJitLink", "nvvm", "nvfatbin", "nvml", "cufile")
 
@@ -80,8 +79,7 @@ def library_facts(on_cpu_device: bool) -> dict[str, dict[str, Any]]:
             loaded = pathfinder.load_nvidia_dynamic_lib(name)
         except Exception as error:  # the reason is the answer
             tried = [f"{place}: {what}: {found}" for place, what, found in pathfinder.explain(name).attempts]
-            reason = str(error).splitlines()[0].removesuffix(" Places tried, in order:")
-            result[name] = {"error": reason, "tried": tried}
+            result[name] = {"error": str(error).splitlines()[0], "tried": tried}
             continue
         result[name] = {"path": loaded.abs_path, "found_via": loaded.found_via}
         try:
@@ -95,61 +93,69 @@ def collect() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the choice of device is part of the answer
         driver = driver_facts()
-        devices = [] if "error" in driver else device_facts()
+        devices, broken = [], mixed.text()
+        try:
+            devices = [] if "error" in driver else device_facts()
+            libraries = library_facts(driver.get("kind") == "cpu")
+        except Exception as error:  # with mixed packages anything may fail, and the mixture is the reason
+            libraries = {}
+            broken = broken or f"{type(error).__name__}: {error}"
     return {
         "cucore": __version__,
         "python": sys.version.split()[0],
         "driver": driver,
         "devices": devices,
-        "libraries": library_facts(driver.get("kind") == "cpu"),
+        "libraries": libraries,
+        "broken": broken,
         **mixed.facts(),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(("CUCORE_", "CUDA_"))},
     }
 
 
 def show(facts: dict[str, Any]) -> None:
-    print(f"cucore {facts['cucore']}, Python {facts['python']}")
+    print(terminal.styled(f"cucore {facts['cucore']}", "bold") + f", Python {facts['python']}")
+    if facts["broken"]:
+        terminal.row("BROKEN", facts["broken"], "red")
     driver = facts["driver"]
     if "error" in driver:
-        print(f"driver      not available: {driver['error']}")
+        terminal.row("driver", f"not available: {driver['error']}", "red")
     else:
-        print(f"driver      {driver['kind']}: {driver['path']} (CUDA {driver['version'][0]}.{driver['version'][1]})")
+        path, version = terminal.shortened(driver["path"]), "{}.{}".format(*driver["version"])
+        terminal.row("driver", f"{driver['kind']}: {path} (CUDA {version})")
         if driver["fell_back_to_cpu"]:
-            print("            chosen because no GPU was found:")
+            print(terminal.wrapped("chosen because no GPU was found:", 12))
             for line in filter(None, map(str.strip, driver["tried"].splitlines())):
-                print(f"              {line}")
+                print(terminal.wrapped(line, 14))
     for device in facts["devices"]:
-        print(
-            f"device {device['id']}    {device['name']}, {device['compute_capability']}, "
-            f"{device['memory'] / 2**30:.1f} GiB, {device['multiprocessors']} multiprocessors"
+        terminal.row(
+            f"device {device['id']}",
+            f"{device['name']}, {device['compute_capability']}, {device['memory'] / 2**30:.1f} GiB, "
+            f"{device['multiprocessors']} multiprocessors",
         )
     for name, library in facts["libraries"].items():
         if "path" in library:
             version = library.get("version", "version unknown")
-            print(f"{name:<11} {version}: {library['path']} ({library['found_via']})")
+            terminal.row(name, f"{version}: {terminal.shortened(library['path'])} ({library['found_via']})")
             if "version_error" in library:
-                print(f"            does not answer: {library['version_error']}")
+                print(terminal.wrapped(f"does not answer: {library['version_error']}", 12))
         else:
-            print(f"{name:<11} not found: {library['error']}")
-            for line in library["tried"][:3]:
-                print(f"              {line}")
-            if len(library["tried"]) > 3:
-                print(f"              and {len(library['tried']) - 3} more: cucore info --why {name}")
-    for name, version in facts["mixed_with"].items():
-        print(
-            f"WARNING     {name} {version} of NVIDIA's is installed over the same files: pip uninstall one of the two"
-        )
+            terminal.row(name, f"not found: {library['error']}", "yellow")
     for name, value in facts["environment"].items():
         print(f"{name}={value}")
+    if facts["broken"] or "error" in driver:
+        print("cucore doctor says what to do.")
 
 
-def folder(name: str) -> int:
+def folder(name: str, as_json: bool = False) -> int:
     """`--cmake` and `--pkg-config`: where builds of C++ programs look."""
     path = LIBRARY_FOLDER / name
     if not path.exists():
-        print(f"cucore info: the C++ library is not installed here ({path} is missing)", file=sys.stderr)
+        terminal.complain("info", f"the C++ library is not installed here ({path} is missing)")
         return 1
-    print(path)
+    if as_json:
+        terminal.print_json({name: str(path)})
+    else:
+        print(path)
     return 0
 
 
@@ -157,10 +163,10 @@ def explain(name: str, as_json: bool) -> int:
     """`--why`: every place looked at, for each kind of thing that has the name (a library, its headers, a program)."""
     from cuda import pathfinder
 
-    reports = {}
+    reports: dict[str, Any] = {}
     for kind in ("library", "headers", "static", "bitcode", "binary"):
         try:
-            reports[kind] = str(pathfinder.explain(name, kind))
+            reports[kind] = pathfinder.explain(name, kind)
         except pathfinder.DynamicLibUnknownError:
             continue
     if not reports:
@@ -172,9 +178,27 @@ def explain(name: str, as_json: bool) -> int:
             },
             key=str.lower,
         )
-        print(f"cucore info: nothing is known as {name!r}. Names: {', '.join(known)}", file=sys.stderr)
+        message = f"nothing is known as {name!r}. Names: {', '.join(known)}"
+        if as_json:
+            terminal.print_json({"name": name, "error": message, "known": known})
+        terminal.complain("info", terminal.wrapped(message).strip())
         return 2
-    print(json.dumps({"name": name, "search": reports}) if as_json else "\n".join(reports.values()))
+    if as_json:
+        search = {
+            kind: {
+                "path": report.abs_path,
+                "found_via": report.found_via,
+                "attempts": [{"step": a.step, "place": a.place, "outcome": a.outcome} for a in report.attempts],
+            }
+            for kind, report in reports.items()
+        }
+        terminal.print_json({"name": name, "search": search})
+        return 0
+    for kind, report in reports.items():
+        answer = "not found" if report.abs_path is None else f"{report.abs_path}, found via {report.found_via}"
+        print(terminal.wrapped(f"{name} ({kind}): {terminal.shortened(answer)}", 2, ""))
+        for attempt in report.attempts:
+            print(terminal.wrapped(terminal.shortened(f"{attempt.step}: {attempt.place}: {attempt.outcome}"), 4, "  "))
     return 0
 
 
@@ -183,7 +207,7 @@ def info(why: str | None = None, as_json: bool = False) -> int:
         return explain(why, as_json)
     facts = collect()
     if as_json:
-        print(json.dumps(facts, indent=2))
+        terminal.print_json(facts)
     else:
         show(facts)
-    return 1 if "error" in facts["driver"] else 0
+    return 1 if "error" in facts["driver"] or facts["broken"] else 0

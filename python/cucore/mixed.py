@@ -1,4 +1,8 @@
-"""NVIDIA's packages and ours in one folder: pip lets them overwrite each other's files, so whoever is imported first says so."""
+"""NVIDIA's packages and ours in one folder: pip lets them overwrite and remove each other's files, so importing says what happened.
+
+`cuda.core`, `cuda.bindings` and `cuda.pathfinder` look for the marks of a mixture when they are imported, each for all three: where
+NVIDIA's `__init__` of one runs, it soon imports another one that is ours.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ PACKAGES = {
     "cuda.bindings": ("cuda-bindings", "driver.pxd"),
     "cuda.pathfinder": ("cuda-pathfinder", "_dynamic_libs"),
 }
+KEEP_OURS = "pip install --force-reinstall --no-deps cucore"
 
 
 def version_of(distribution: str) -> str | None:
@@ -35,24 +40,59 @@ def found() -> dict[str, str]:
     return {name: version for name, version in versions.items() if version is not None}
 
 
-def text(package: str) -> str:
+def states() -> dict[str, str]:
+    """The packages that are not wholly ours: "mixed" (files of NVIDIA's lie among ours) or "removed" (our `__init__` is gone)."""
+    from pathlib import Path
+
+    site, others, result = Path(__file__).resolve().parents[1], found(), {}
+    for package, (distribution, mark) in PACKAGES.items():
+        folder = site.joinpath(*package.split("."))
+        if distribution in others or (folder / mark).exists():
+            result[package] = "mixed"
+        elif not (folder / "__init__.py").exists():
+            result[package] = "removed"
+    return result
+
+
+def text() -> str:
+    """What is wrong with this environment and the command that repairs it; empty when nothing is."""
     from . import __version__
 
-    distribution, _ = PACKAGES[package]
+    wrong = states()
+    mixed = [package for package, state in wrong.items() if state == "mixed"]
+    if not mixed:
+        names = ", ".join(wrong)
+        gone = f"cucore {__version__} has lost files of {names}: they were removed with NVIDIA's package of that name. "
+        return f"{gone}Put them back:\n    {KEEP_OURS}" if wrong else ""
     others = found()
-    theirs = f"{distribution} {others.get(distribution, '')}".strip()
-    names = " ".join(others) or distribution
+    distributions = [PACKAGES[package][0] for package in mixed]
+    theirs = " and ".join(f"{name} {others.get(name, '')}".strip() for name in distributions)
+    names = " ".join(distributions)
     return (
-        f"the files of {theirs} (NVIDIA's) and of cucore {__version__} are mixed: both provide {package}. Keep one of them:\n"
-        f"    pip uninstall -y {names} && pip install --force-reinstall --no-deps cucore    # keeps cucore\n"
+        f"the files of {theirs} (NVIDIA's) and of cucore {__version__} are mixed: both provide {', '.join(mixed)}. "
+        f"Keep one of them:\n"
+        f"    pip uninstall -y {names} && {KEEP_OURS}    # keeps cucore\n"
         f"    pip uninstall -y cucore && pip install --force-reinstall {names}    # keeps NVIDIA's"
     )
 
 
-def refuse(package: str) -> NoReturn:
-    raise ImportError(text(package), name=package)
+def refuse(package: str) -> None:
+    """Called where a package sees a mark of a mixture. Raises ImportError, except where `package` itself is whole and works.
+
+    NVIDIA's cuda-pathfinder, which other packages bring along, works beside our `cuda.core` and `cuda.bindings`: a warning.
+    """
+    if package != "cuda.pathfinder" and states() == {"cuda.pathfinder": "mixed"}:
+        from .warning import warn
+
+        warn(text())
+        return
+    fail(package)
+
+
+def fail(package: str) -> NoReturn:
+    raise ImportError(text() or f"{package} is not the one of cucore: {KEEP_OURS}", name=package)
 
 
 def facts() -> dict[str, Any]:
     """For `cucore info`."""
-    return {"mixed_with": found()}
+    return {"mixed_with": found(), "packages_not_ours": states()}

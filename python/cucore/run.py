@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from . import CPU_DRIVER_FOLDER
+from . import CPU_DRIVER_FOLDER, terminal
 
 
 def environment(device: str, devices: int | None = None) -> dict[str, str]:
@@ -27,18 +27,16 @@ def run(program: Sequence[str], device: str = "cpu", devices: int | None = None)
     if command[:1] == ["--"]:
         del command[0]
     if not command:
-        print("cucore run: name a program, as in `cucore run --cpu script.py`", file=sys.stderr)
+        terminal.complain("run", "name a program, as in `cucore run --cpu script.py`")
         return 2
     if device == "cpu" and not (CPU_DRIVER_FOLDER / "libcuda.so.1").exists():
-        print(
-            "cucore run: this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)", file=sys.stderr
-        )
+        terminal.complain("run", "this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)")
         return 1
     if command[0].endswith(".py") or command[0] in ("-c", "-m"):
         command.insert(0, sys.executable)
     executable = shutil.which(command[0])
     if executable is None:
-        print(f"cucore run: {command[0]}: no such program", file=sys.stderr)
+        terminal.complain("run", f"{command[0]}: no such program")
         return 127
     sys.stdout.flush()
     os.execve(executable, command, environment(device, devices))

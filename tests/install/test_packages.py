@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -20,7 +21,10 @@ import wheel_file  # noqa: E402
 
 # What NVIDIA's wheels and ours both install, and a file only theirs has (see cucore/mixed.py).
 THEIRS = {
-    "cuda-core": {"cuda/core/__init__.py": b"", "cuda/core/_resource_handles.pxd": b""},
+    "cuda-core": {
+        "cuda/core/__init__.py": b"from cuda.bindings import driver as driver\n",
+        "cuda/core/_resource_handles.pxd": b"",
+    },
     "cuda-bindings": {"cuda/bindings/__init__.py": b"", "cuda/bindings/driver.pxd": b""},
     "cuda-pathfinder": {"cuda/pathfinder/__init__.py": b"", "cuda/pathfinder/_dynamic_libs/__init__.py": b""},
 }
@@ -174,10 +178,89 @@ def test_their_bindings_installed_over_ours_are_noticed_too(
     try:
         done = environment.run("-c", "from cuda.bindings import driver")
         assert done.returncode == 1 and "are mixed: both provide cuda.bindings" in done.stderr
-        assert "WARNING" in environment.run("-m", "cucore", "info").stdout
+        assert "BROKEN" in environment.run("-m", "cucore", "info").stdout
     finally:
         environment.install("--no-deps", "--force-reinstall", *wheels.glob("cuda_bindings-*.whl"))
         environment.install("--no-deps", "--force-reinstall", next(wheels.glob("cucore-*.whl")))
+
+
+def restore(environment: Environment, wheels: Path) -> None:
+    for name in THEIRS:
+        environment.install("--no-deps", "--force-reinstall", *wheels.glob(f"{name.replace('-', '_')}-*.whl"))
+    environment.install("--no-deps", "--force-reinstall", next(wheels.glob("cucore-*.whl")))
+    site = next(environment.python.parents[1].glob("lib/python*/site-packages"))
+    shutil.rmtree(site / "cuda" / "pathfinder" / "_dynamic_libs", ignore_errors=True)
+    assert environment.run("-c", "import cuda.core, cuda.bindings.driver, cuda.pathfinder").stderr == ""
+
+
+# What pip leaves when one of NVIDIA's packages is installed over ours: these replace ours together.
+MIXTURES = [
+    ("cuda-pathfinder",),
+    ("cuda-core", "cuda-pathfinder"),
+    ("cuda-bindings", "cuda-pathfinder"),
+    ("cuda-core", "cuda-bindings", "cuda-pathfinder"),
+]
+
+
+@pytest.mark.parametrize("names", MIXTURES, ids=" ".join)
+def test_the_doctor_repairs_every_mixture_by_the_commands_it_prints(
+    environment: Environment, wheels: Path, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    environment.install("--no-deps", "--force-reinstall", *(their_wheel(tmp_path, name) for name in names))
+    try:
+        info = environment.run("-m", "cucore", "info")
+        assert info.returncode == 1 and "Traceback" not in info.stderr, info.stderr
+        assert "are mixed" in info.stdout and "cucore doctor" in info.stdout
+        for module in ("cuda.core", "cuda.bindings.driver"):
+            done = environment.run("-c", f"import {module}")
+            assert "are mixed: both provide" in done.stderr, done.stderr
+            assert f"pip uninstall -y {' '.join(names)} && pip install" in done.stderr
+            if names != ("cuda-pathfinder",):
+                assert done.returncode == 1 and "ImportError" in done.stderr
+        done = environment.run("-m", "cucore", "doctor", "--json")
+        assert done.returncode == 1 and done.stderr == ""
+        found = {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
+        assert found["packages"]["status"] == "problem"
+        offline = {
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(wheels),
+            "PATH": f"{environment.python.parent}:{os.environ['PATH']}",
+        }
+        for command in found["packages"]["fix"]:
+            subprocess.run(["bash", "-c", command], env=offline, check=True, capture_output=True)
+        assert environment.run("-c", "import cuda.core, cuda.bindings.driver, cuda.pathfinder").returncode == 0
+        found = json.loads(environment.run("-m", "cucore", "doctor", "--json").stdout)["findings"]
+        assert found[0]["name"] == "packages" and found[0]["status"] == "ok", found[0]
+    finally:
+        restore(environment, wheels)
+
+
+def test_files_that_an_uninstall_took_along_are_missed_and_put_back(
+    environment: Environment, wheels: Path, tmp_path: Path
+) -> None:
+    environment.install("--no-deps", "--force-reinstall", *(their_wheel(tmp_path, name) for name in THEIRS))
+    try:
+        assert environment.run("-m", "pip", "uninstall", "-q", "-y", *THEIRS).returncode == 0
+        done = environment.run("-c", "from cuda.bindings import driver")
+        assert done.returncode == 1 and "has lost files of cuda.core, cuda.bindings, cuda.pathfinder" in done.stderr
+        assert "pip install --force-reinstall --no-deps cucore" in done.stderr
+        assert "Traceback" not in environment.run("-m", "cucore", "info").stderr
+        found = json.loads(environment.run("-m", "cucore", "doctor", "--json").stdout)["findings"][0]
+        assert found["status"] == "problem" and len(found["fix"]) == 1
+    finally:
+        restore(environment, wheels)
+
+
+def test_a_changed_file_of_ours_is_noticed(environment: Environment) -> None:
+    site = next(environment.python.parents[1].glob("lib/python*/site-packages"))
+    path = site / "cuda" / "core" / "utils.py"
+    kept = path.read_bytes()
+    try:
+        path.write_bytes(b"# changed\n")
+        found = json.loads(environment.run("-m", "cucore", "doctor", "--json").stdout)["findings"][0]
+        assert found["status"] == "problem" and found["details"]["changed"] == ["cuda/core/utils.py"]
+    finally:
+        path.write_bytes(kept)
 
 
 def test_the_same_wheel_is_written_every_time(tmp_path: Path) -> None:

@@ -196,9 +196,22 @@ def test_gpu_test_builds_runs_both_halves_and_ends_with_their_counts(tmp_path: P
 @pytest.mark.skipif(
     not (ROOT / ".venv" / "bin" / "ruff").exists(), reason="no .venv with ruff and mypy: make setup makes it"
 )
-def test_the_python_of_the_project_is_clean() -> None:
-    done = subprocess.run([ROOT / "tools" / "lint", "python"], capture_output=True, text=True)
+def test_ruff_mypy_and_clang_format_have_no_findings() -> None:
+    done = subprocess.run([ROOT / "tools" / "lint", "quick"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_workflows_call_targets_and_scripts_that_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert [workflow.name for workflow in workflows] == ["docs.yml", "test.yml", "wheels.yml"]
+    for workflow in workflows:
+        text = workflow.read_text()
+        called = set(re.findall(r"run: make ([a-z-]+)", text))
+        scripts = set(re.findall(r"run: (\.ci/\w+|tools/\w+)", text))
+        assert called | scripts, workflow
+        assert called <= targets, workflow
+        assert all((ROOT / script).exists() for script in scripts), workflow
 
 
 # Speaks like a program of GoogleTest; how a test ends is its name.

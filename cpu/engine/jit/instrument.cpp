@@ -8,7 +8,7 @@
 #include <llvm/IR/Operator.h>
 
 #include "cpu/engine/check/kinds.hpp"
-#include "cpu/engine/jit/follow_address.hpp"
+#include "cpu/engine/jit/underlying_values.hpp"
 
 namespace cucpu {
 namespace {
@@ -30,12 +30,12 @@ bool is_parameter(const Value* value) {
 /// candidate.
 Value* root_of(Value* address) {
   SmallSetVector<Value*, 4> roots;
-  const bool known = follow_address(address, [&](Value* value) {
+  const bool known = visit_underlying_values(address, [&](Value* value) {
     // A pointer may be chosen between a parameter and a variable: then it has two roots.
-    if (isa<GlobalVariable, AllocaInst>(value)) return Behind::stop;
-    if (!is_parameter(value)) return Behind::look;
+    if (isa<GlobalVariable, AllocaInst>(value)) return Visit::stop;
+    if (!is_parameter(value)) return Visit::descend;
     roots.insert(value);
-    return Behind::skip;
+    return Visit::skip;
   });
   return known && roots.size() == 1 ? roots[0] : nullptr;
 }
@@ -162,7 +162,7 @@ class Instrumenter {
 
 }  // namespace
 
-void announce_locals(Module& module) {
+void instrument_locals(Module& module) {
   LLVMContext& context = module.getContext();
   Type* const word = Type::getInt64Ty(context);
   for (Function& function : module) {

@@ -10,7 +10,7 @@ namespace cucpu {
 
 /// Lets every .local variable announce itself when its function is entered. After inlining, before
 /// promotion: what is announced stays in memory.
-void announce_locals(llvm::Module&);
+void instrument_locals(llvm::Module&);
 
 /// Puts a call of cucpu_rt_check before every access that PTX asked for, and the like before fences
 /// and routines that touch memory. After promotion.

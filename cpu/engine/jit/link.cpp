@@ -12,9 +12,9 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "cpu/engine/jit/guard.hpp"
-#include "cpu/engine/jit/host.hpp"
-#include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/jit/crash_recovery.hpp"
+#include "cpu/engine/jit/host_target.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/runtime/table.hpp"
 
 namespace cucpu {
@@ -149,9 +149,9 @@ class Linked final : public LinkedCode {
 std::unique_ptr<LinkedCode> LinkedCode::link(std::string_view object,
                                              std::span<const SymbolAddress> symbols,
                                              std::span<const std::string> wanted) {
-  host();  // registers the target
+  host_target();  // registers the target
   std::unique_ptr<LinkedCode> linked;
-  guard_llvm([&] { linked = std::make_unique<Linked>(object, symbols, wanted); });
+  with_crash_recovery([&] { linked = std::make_unique<Linked>(object, symbols, wanted); });
   return linked;
 }
 
@@ -189,7 +189,7 @@ std::string find_line(std::string_view object, std::string_view symbol, std::uin
 
 std::string line_of(std::string_view object, std::string_view symbol, std::uint64_t offset) try {
   std::string line;
-  guard_llvm([&] { line = find_line(object, symbol, offset); });
+  with_crash_recovery([&] { line = find_line(object, symbol, offset); });
   return line;
 } catch (const std::exception&) {  // a report is better without a line than not at all
   return {};

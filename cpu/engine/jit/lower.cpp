@@ -12,7 +12,7 @@
 
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/routines.hpp"
-#include "cpu/engine/run/safe_points.hpp"
+#include "cpu/engine/run/safepoints.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu {
@@ -479,7 +479,7 @@ bool goes_over_bits(const Loop& loop) {
   return false;
 }
 
-/// The loop over blocks, every turn of which asks for the next ones: that is a safe point.
+/// The loop over blocks, every turn of which asks for the next ones: that is a safepoint.
 bool asks_for_blocks(const Loop& loop) {
   const auto asks = [](const BasicBlock* block) {
     return block && any_of(*block, [](const Instruction& inst) {
@@ -493,9 +493,9 @@ bool asks_for_blocks(const Loop& loop) {
 
 }  // namespace
 
-void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
+void insert_safepoint_polls(Module& module, Function* entry, bool entry_is_fiber) {
   LLVMContext& context = module.getContext();
-  const bool counted = safe_points::are_counted();
+  const bool counted = safepoints::are_counted();
   FunctionCallee cancelled = module.getOrInsertFunction(
       counted ? "cucpu_rt_poll" : "cucpu_rt_cancelled", Type::getVoidTy(context));
   if (auto* callee = dyn_cast<Function>(cancelled.getCallee())) {

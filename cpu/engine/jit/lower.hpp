@@ -22,13 +22,13 @@ struct ThreadNeeds {
 
 /// Leaves only what `kernel` reaches, and inlines every function that is neither recursive nor
 /// called through a pointer. Functions whose address is taken become declarations: the module has
-/// one copy of them (isolate_functions), linked in.
+/// one copy of them (extract_functions), linked in.
 /// `after_inlining` may look at the module before local variables are promoted.
-void isolate(llvm::Function& kernel, void (*after_inlining)(llvm::Module&) = nullptr);
+void extract_kernel(llvm::Function& kernel, void (*after_inlining)(llvm::Module&) = nullptr);
 
 /// Leaves only the functions whose address is taken, or that `also` names, and what they call.
 /// Their names.
-std::vector<std::string> isolate_functions(llvm::Module&, std::span<const std::string> also);
+std::vector<std::string> extract_functions(llvm::Module&, std::span<const std::string> also);
 
 /// Of an isolated kernel. Marks loops that wait by a cucpu.yield, or cucpu.turn, on their
 /// back edges.
@@ -46,6 +46,6 @@ void lower_functions(llvm::Module&);
 
 /// Lets every loop that may run long notice that the grid is cancelled. After optimization; `entry`
 /// is the function lowered above or block code.
-void insert_polls(llvm::Module&, llvm::Function* entry, bool entry_is_fiber);
+void insert_safepoint_polls(llvm::Module&, llvm::Function* entry, bool entry_is_fiber);
 
 }  // namespace cucpu

@@ -29,7 +29,8 @@ std::string ObjectCode::pack() const {
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   text.append(reinterpret_cast<const char*>(assumed.data()),
               assumed.size() * sizeof(ParamAlignment));
-  text.append(reinterpret_cast<const char*>(reached.data()), reached.size() * sizeof(ParamReach));
+  text.append(reinterpret_cast<const char*>(reached.data()),
+              reached.size() * sizeof(ParamPeerAccess));
   return text += object;
 }
 
@@ -40,7 +41,7 @@ std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
   if (header.version != kVersion) return std::nullopt;
   text.remove_prefix(sizeof header);
   const std::size_t assumed = std::size_t{header.assumed} * sizeof(ParamAlignment);
-  const std::size_t reached = std::size_t{header.reached} * sizeof(ParamReach);
+  const std::size_t reached = std::size_t{header.reached} * sizeof(ParamPeerAccess);
   if (text.size() < assumed + reached) return std::nullopt;
   ObjectCode code;
   code.assumed.resize(header.assumed);

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cpu/engine/jit/align.hpp"
-#include "cpu/engine/jit/reach.hpp"
+#include "cpu/engine/jit/alignment_check.hpp"
+#include "cpu/engine/jit/peer_access.hpp"
 
 namespace cucpu {
 
@@ -23,7 +23,7 @@ struct ObjectCode {
   bool runs_on = false;  ///< goes on with the blocks behind: BlockContext::blocks_left
   bool quick = false;    ///< better code can be made, which takes longer
   std::vector<ParamAlignment> assumed;
-  std::vector<ParamReach> reached;
+  std::vector<ParamPeerAccess> reached;
 
   [[nodiscard]] std::string pack() const;
   static std::optional<ObjectCode> unpack(std::string_view);

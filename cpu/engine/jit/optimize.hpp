@@ -24,14 +24,9 @@ void optimize_module(llvm::Module&, llvm::TargetMachine*, int level);
 /// old + x as an atomic operation of a GPU makes it, in global or in shared memory.
 llvm::Value* float_sum(llvm::IRBuilderBase&, llvm::Value* old, llvm::Value* x, bool shared);
 
-/// Does atomics of block code that may come later for several blocks at once (late_sums.cpp).
-void keep_late_sums(llvm::Function&);
-
-/// Whether thread code has f64 arithmetic of a kernel's own (helpers of f32 do not count).
-bool has_doubles(const llvm::Module&);
-
-/// Gives f64 arithmetic a GPU's NaNs (settle_doubles.cpp). After optimization.
-void settle_doubles(llvm::Module&);
+/// Does atomics of block code that may come later for several blocks at once
+/// (deferred_atomics.cpp).
+void combine_deferred_atomics(llvm::Function&);
 
 /// Makes atomic sums of floats give a GPU's bits (float_atomics.cpp). After all other passes.
 void expand_float_atomics(llvm::Module&);

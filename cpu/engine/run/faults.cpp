@@ -3,10 +3,10 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include <cstdio>
 #include <utility>
 
-#include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
+#include "cpu/engine/run/format_text.hpp"
 #include "cpu/engine/run/signals.hpp"
 #include "cpu/engine/run/worker.hpp"
 
@@ -14,10 +14,10 @@ namespace cucpu {
 namespace {
 
 /// A fault of the compiler or of a kernel.
-bool take(int signal, siginfo_t* info, void* context) {
-  crash_by_signal(signal, info->si_code > 0
-                              ? info->si_addr
-                              : nullptr);  // does not return from the compiler's threads
+bool handle_kernel_fault(int signal, siginfo_t* info, void* context) {
+  recover_from_crash_signal(signal, info->si_code > 0
+                                        ? info->si_addr
+                                        : nullptr);  // does not return from the compiler's threads
   Worker* worker = Worker::running();
   if (!worker || worker->in_host_call || info->si_code <= 0) return false;
 
@@ -48,27 +48,21 @@ bool take(int signal, siginfo_t* info, void* context) {
 #endif
   }
   void* fake = nullptr;
-  announce_host(worker->host_stack(), &fake);
+  announce_switch_to_host(worker->host_stack(), &fake);
   // Continue in the scheduler, as if the fiber had switched to it. The fiber is never entered
   // again.
 #if defined(__aarch64__)
   machine->regs[1] = reinterpret_cast<std::uintptr_t>(worker->host_stack().sp);
-  machine->pc = reinterpret_cast<std::uintptr_t>(&cucpu_fiber_land);
+  machine->pc = reinterpret_cast<std::uintptr_t>(&cucpu_fiber_resume);
 #else
   machine->gregs[REG_RSI] = reinterpret_cast<greg_t>(worker->host_stack().sp);
-  machine->gregs[REG_RIP] = reinterpret_cast<greg_t>(&cucpu_fiber_land);
+  machine->gregs[REG_RIP] = reinterpret_cast<greg_t>(&cucpu_fiber_resume);
   machine->gregs[REG_EFL] &= ~greg_t{0x400};  // the direction flag is clear at every call
 #endif
   return true;
 }
 
-const bool g_takes = (set_fault_taker(&take), true);
-
-std::string text_of(const char* format, auto... values) {
-  char buffer[256];
-  std::snprintf(buffer, sizeof buffer, format, values...);
-  return buffer;
-}
+const bool g_handler_set = (set_fault_handler(&handle_kernel_fault), true);
 
 std::uintptr_t shared_base(const Fiber& fiber) {
   return reinterpret_cast<std::uintptr_t>(fiber.block->context.shared);
@@ -97,21 +91,20 @@ std::string name_of_fault(const FiberFault& fault) {
   }
 }
 
-std::string three(const std::uint32_t (&v)[3]) { return text_of("(%u, %u, %u)", v[0], v[1], v[2]); }
-
 std::string describe_thread(const Fiber& fiber, bool block_code,
                             std::optional<std::uint32_t> known) {
   const BlockContext& context = fiber.block->context;
-  std::string text = "block " + three(context.index);
+  std::string text = "block " + format_index(context.index);
   if (block_code && !known && context.current_blocks > 1) {
     const std::uint32_t last[] = {context.index[0] + context.current_blocks - 1, context.index[1],
                                   context.index[2]};
-    text = "one of the blocks " + three(context.index) + " to " + three(last);
+    text = "one of the blocks " + format_index(context.index) + " to " + format_index(last);
   }
-  if (!block_code) return text + ", thread " + three(fiber.thread.tid);
+  if (!block_code) return text + ", thread " + format_index(fiber.thread.tid);
   const auto tid = [&](std::uint32_t n) {
-    return text_of("(%u, %u, %u)", n % context.block[0], n / context.block[0] % context.block[1],
-                   n / (context.block[0] * context.block[1]));
+    return format_text("(%u, %u, %u)", n % context.block[0],
+                       n / context.block[0] % context.block[1],
+                       n / (context.block[0] * context.block[1]));
   };
   const std::uint32_t first = known.value_or(context.current_thread);
   if (known || context.current_lanes <= 1) return text + ", thread " + tid(first);
@@ -136,22 +129,22 @@ void Worker::report_fault() {
   // As an H200 answers: the window for shared addresses is 16 MiB, and beyond it the instruction
   // itself is wrong.
   if (fault.signal != 0 && fault.code == 700 && fault.has_address && !fault.stack_overflow) {
-    const std::uintptr_t offset = fault.address - shared_base(*current_);
+    const std::uintptr_t offset = fault.address - shared_base(current());
     if (in_shared(fault)) {
       if (offset >= (std::uintptr_t{1} << 24)) fault.code = 715;
     } else if (hooks().find_allocation && hooks().find_allocation(offset)) {
       fault.code = 715;
-      fault.text = text_of("a shared access with the global address 0x%llx",
-                           static_cast<unsigned long long>(offset));
+      fault.text = format_text("a shared access with the global address 0x%llx",
+                               static_cast<unsigned long long>(offset));
     }
   }
   const Code& code = *code_;
-  BlockContext& context = current_->block->context;
+  BlockContext& context = current().block->context;
   FaultPlace place{
-      fault.code, fault.address, code.block ? context.current_thread : current_->thread.linear, {}};
+      fault.code, fault.address, code.block ? context.current_thread : current().thread.linear, {}};
   if (fault.pc && code.line_of) place.line = code.line_of(fault.pc);
-  if (grid_->quiet()) {
-    grid_->place_ = place;
+  if (grid_->is_replay()) {
+    grid_->set_fault_place(place);
     return grid_->fail(fault.code, {});
   }
   std::optional<std::uint32_t> thread;
@@ -161,7 +154,7 @@ void Worker::report_fault() {
         std::uint64_t{context.grid[0]} *
             (context.index[1] + std::uint64_t{context.grid[1]} * context.index[2]);
     for (std::uint32_t i = 0; i < context.current_blocks && !thread; ++i) {
-      if (const auto found = grid_->find_thread(block + i, place, context.current_lanes)) {
+      if (const auto found = grid_->find_faulting_thread(block + i, place, context.current_lanes)) {
         fault.address = found->address;
         thread = found->thread;
         context.index[0] += i;
@@ -175,16 +168,16 @@ std::string Worker::describe(const FiberFault& fault, std::optional<std::uint32_
   const Code& code = *code_;
   std::string text = "kernel " + code.kernel + ": " + name_of_fault(fault);
   const bool address = fault.has_address && !fault.stack_overflow;
-  if (address) text += text_of(" at 0x%llx", static_cast<unsigned long long>(fault.address));
+  if (address) text += format_text(" at 0x%llx", static_cast<unsigned long long>(fault.address));
   if (!fault.text.empty()) text += ": " + fault.text;
   if (fault.pc && code.line_of) {
     if (const std::string line = code.line_of(fault.pc); !line.empty()) text += ", " + line;
   }
-  text += ", " + describe_thread(*current_, code.block != nullptr, thread);
+  text += ", " + describe_thread(current(), code.block != nullptr, thread);
   if (in_shared(fault)) {
-    text += text_of("; offset %llu of shared memory, where the block has %u bytes",
-                    static_cast<unsigned long long>(fault.address - shared_base(*current_)),
-                    current_->block->context.shared_bytes);
+    text += format_text("; offset %llu of shared memory, where the block has %u bytes",
+                        static_cast<unsigned long long>(fault.address - shared_base(current())),
+                        current().block->context.shared_bytes);
   } else if (address && hooks().describe_address) {
     if (const std::string what = hooks().describe_address(fault.address); !what.empty())
       text += "; " + what;
@@ -195,61 +188,7 @@ std::string Worker::describe(const FiberFault& fault, std::optional<std::uint32_
 bool Worker::in_shared(const FiberFault& fault) const {
   constexpr std::uintptr_t kReach = std::uintptr_t{1} << 32;
   return fault.has_address && !fault.stack_overflow &&
-         fault.address - shared_base(*current_) < kReach && shared_space_.holds(fault.address);
-}
-
-void Worker::report_deadlock() {
-  const Code& code = *code_;
-  std::string text = "kernel " + code.kernel + ": barrier deadlock";
-  const auto say = [&](const Block& block, std::uint32_t first, std::uint32_t last) {
-    const Fiber& fiber = block.fibers[first];
-    text +=
-        first == last ? text_of("; thread %u", first) : text_of("; threads %u to %u", first, last);
-    switch (fiber.wait) {
-      case Wait::kBarrier: {
-        const Barrier& barrier = block.barriers[fiber.barrier];
-        text += text_of(" at barrier %u (%u of %u arrived)", fiber.barrier, barrier.arrived,
-                        barrier.expected ? barrier.expected : block.live);
-        break;
-      }
-      case Wait::kWarp:
-        text += text_of(" in a warp operation of lanes 0x%08x", fiber.mask);
-        break;
-      case Wait::kWarpgroup:
-        text += " in a warpgroup operation";
-        break;
-      case Wait::kCluster:
-        text += " at the cluster barrier";
-        break;
-      case Wait::kDone:
-        text += " exited";
-        break;
-      default:
-        text += " ready";
-        break;
-    }
-  };
-  for (const Cluster* cluster : residents_) {
-    for (const Block* block : cluster->blocks) {
-      if (block->live == 0) continue;
-      text += "; block " + three(block->context.index);
-      const std::uint32_t count = code.block ? 1 : block->context.block_threads;
-      for (std::uint32_t first = 0, i = 1; i <= count; ++i) {
-        const Fiber& a = block->fibers[first];
-        if (i < count && block->fibers[i].wait == a.wait && block->fibers[i].barrier == a.barrier &&
-            block->fibers[i].mask == a.mask)
-          continue;
-        say(*block, first, i - 1);
-        first = i;
-        if (text.size() > 2000) break;
-      }
-      if (text.size() > 2000) {
-        text += "; …";
-        break;
-      }
-    }
-  }
-  grid_->fail(719, std::move(text));
+         fault.address - shared_base(current()) < kReach && pool_.is_shared_address(fault.address);
 }
 
 }  // namespace cucpu

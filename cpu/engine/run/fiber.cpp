@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "cpu/engine/run/switch.hpp"
+#include "cpu/engine/run/fiber_switch.hpp"
 
 namespace cucpu {
 
@@ -41,9 +41,9 @@ void* prepare_fiber(const Stack& stack, FiberEntry* entry, void* argument, unsig
   return frame;
 }
 
-StackPool::~StackPool() { release_all(); }
+StackPool::~StackPool() { unmap_all(); }
 
-void StackPool::release_all() noexcept {
+void StackPool::unmap_all() noexcept {
   for (const Slab& slab : slabs_) munmap(slab.address, slab.bytes);
   slabs_.clear();
   free_.clear();
@@ -53,7 +53,7 @@ void StackPool::configure(std::size_t size, bool guarded) {
   size = std::bit_ceil(std::max<std::size_t>(size, 64 * 1024));
   if (size <= size_ && size_ <= 4 * size && (guarded_ || !guarded))
     return;  // close enough: keep what is mapped
-  release_all();
+  unmap_all();
   size_ = size;
   guarded_ = guarded;
 }
@@ -63,10 +63,10 @@ void StackPool::trim() {
                                 << 30;  // of address space; a stack holds a page or two
   std::size_t held = 0;
   for (const Slab& slab : slabs_) held += slab.bytes;
-  if (held > kKeep) release_all();
+  if (held > kKeep) unmap_all();
 }
 
-Stack StackPool::take() {
+Stack StackPool::acquire() {
   if (free_.empty()) {
     const std::size_t stride = size_ + page_size();
     const std::size_t count = std::clamp<std::size_t>((std::size_t{4} << 20) / stride, 1, 32);
@@ -84,10 +84,10 @@ Stack StackPool::take() {
   }
   Stack stack = free_.back();
   free_.pop_back();
-  clean_stack(stack);
+  unpoison_stack(stack);
   return stack;
 }
 
-void StackPool::give(Stack stack) { free_.push_back(stack); }
+void StackPool::release(Stack stack) { free_.push_back(stack); }
 
 }  // namespace cucpu

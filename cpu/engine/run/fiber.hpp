@@ -8,7 +8,7 @@
 
 extern "C" {
 void cucpu_fiber_switch(void** save, void* to);
-void cucpu_fiber_land();
+void cucpu_fiber_resume();
 void cucpu_fiber_entry();
 }
 
@@ -44,12 +44,12 @@ class StackPool {
   /// stack has its own guard page, for code that may recurse. A guard costs two of the system's
   /// limited mappings, so stacks with a known bound go without.
   void configure(std::size_t size, bool guarded);
-  [[nodiscard]] Stack take();  ///< throws std::bad_alloc
-  void give(Stack);
+  [[nodiscard]] Stack acquire();  ///< throws std::bad_alloc
+  void release(Stack);
   void trim();  ///< Gives memory back to the system when much is held. Only when none is in use.
 
  private:
-  void release_all() noexcept;
+  void unmap_all() noexcept;
   struct Slab {
     std::byte* address;
     std::size_t bytes;

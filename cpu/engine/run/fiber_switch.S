@@ -1,6 +1,6 @@
 // cpu/engine/run/fiber_switch.S: the context switch of fibers. Callee-saved registers only; floating-point control is never changed by a fiber.
 //   void cucpu_fiber_switch(void** save, void* to)   saves the running context, continues `to`
-//   cucpu_fiber_land                                 the second half: a signal handler jumps here with `to` in the second argument register
+//   cucpu_fiber_resume                               the second half: a signal handler jumps here with `to` in the second argument register
 //   cucpu_fiber_entry                                first return address of a fresh fiber: calls entry(argument), which never returns
 #if defined(__aarch64__)
         .text
@@ -22,9 +22,9 @@ cucpu_fiber_switch:
         stp     d14, d15, [sp, #144]
         mov     x9, sp
         str     x9, [x0]
-        .globl  cucpu_fiber_land
-        .hidden cucpu_fiber_land
-cucpu_fiber_land:
+        .globl  cucpu_fiber_resume
+        .hidden cucpu_fiber_resume
+cucpu_fiber_resume:
         mov     sp, x1
         ldp     x19, x20, [sp, #0]
         ldp     x21, x22, [sp, #16]
@@ -65,9 +65,9 @@ cucpu_fiber_switch:
         pushq   %r14
         pushq   %r15
         movq    %rsp, (%rdi)
-        .globl  cucpu_fiber_land
-        .hidden cucpu_fiber_land
-cucpu_fiber_land:
+        .globl  cucpu_fiber_resume
+        .hidden cucpu_fiber_resume
+cucpu_fiber_resume:
         movq    %rsi, %rsp
         popq    %r15
         popq    %r14

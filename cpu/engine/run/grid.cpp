@@ -4,26 +4,26 @@
 #include <algorithm>
 
 #include "cpu/engine/check/check.hpp"
-#include "cpu/engine/run/safe_points.hpp"
+#include "cpu/engine/run/safepoints.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {
 
 Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std::byte* params,
-           std::shared_ptr<const Successor> successor)
+           std::shared_ptr<const TierUp> tier_up)
     : code_{std::move(code)},
-      successor_{std::move(successor)},
+      tier_up_{std::move(tier_up)},
       shape_{shape},
       params_{params},
       clusters_{shape.grid.volume() / std::max<std::uint64_t>(1, shape.cluster.volume())},
       // Blocks that wait for others count on those before them.
-      dealer_{clusters_, shape.cooperative || code_->waits_for_blocks} {
+      unclaimed_{clusters_, shape.cooperative || code_->waits_for_blocks} {
   static std::atomic<std::uint64_t> ids{0};
   id_ = ids.fetch_add(1, std::memory_order_relaxed);
   if (shape_.cluster.volume() == 0) shape_.cluster = {};
   left_.store(clusters_, std::memory_order_relaxed);
-  if (safe_points::are_counted()) [[unlikely]] {
-    safe_points_left_ = safe_points::g_cancel_at.load();
+  if (safepoints::are_counted()) [[unlikely]] {
+    safepoints_left_ = safepoints::g_cancel_at.load();
     cancel_.store(kCounted, std::memory_order_relaxed);
   }
   if (code_->check) checker_ = std::make_unique<Checker>(code_->check);
@@ -49,9 +49,9 @@ void Grid::fail(int code, std::string report) noexcept {
   cancel_.store(kStopped, std::memory_order_release);
 }
 
-bool Grid::is_last_safe_point() noexcept {
-  if (safe_points_left_.fetch_sub(1) != 1) return false;
-  cancel(safe_points::kCode);
+bool Grid::is_last_safepoint() noexcept {
+  if (safepoints_left_.fetch_sub(1) != 1) return false;
+  cancel(safepoints::kCode);
   return true;
 }
 

@@ -12,10 +12,10 @@
 
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
-#include "cpu/engine/reach.hpp"
+#include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/block_context.hpp"
-#include "cpu/engine/run/dealer.hpp"
-#include "cpu/engine/run/successor.hpp"
+#include "cpu/engine/run/tier_up.hpp"
+#include "cpu/engine/run/work_stealing.hpp"
 
 namespace cucpu {
 
@@ -31,9 +31,9 @@ struct Code {
   std::uint32_t stack_bytes = 64 * 1024;
   bool recursive = false;         ///< stack use has no bound: guard pages
   bool waits_for_blocks = false;  ///< spins on memory: blocks are started one by one
-  bool quick = false;             ///< better code can be made, which takes longer
-  bool runs_on =
-      false;  ///< block code that goes on with the blocks behind (BlockContext::blocks_left)
+  bool baseline = false;          ///< optimized code may replace it (tier_up.hpp)
+  bool iterates_blocks =
+      false;  ///< block code that runs the next BlockContext::blocks_left blocks in one call
   std::shared_ptr<const check::Options> check;  ///< instrumented code: what to look for
   /// "file:line" of a machine address inside the code; empty when unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
@@ -54,9 +54,10 @@ class Worker;
 
 class Grid {
  public:
-  /// `params` must outlive the grid. Blocks that start when the successor is there run with that.
+  /// `params` must outlive the grid. Blocks that start after the
+  /// tier-up run optimized code.
   Grid(std::shared_ptr<const Code>, const LaunchShape&, const std::byte* params,
-       std::shared_ptr<const Successor> = {});
+       std::shared_ptr<const TierUp> = {});
 
   ~Grid();
   bool work() noexcept;  ///< as Launch::work
@@ -71,53 +72,63 @@ class Grid {
   [[nodiscard]] const Code& code() const { return *code_; }  ///< that it began with
   /// For blocks that start now.
   [[nodiscard]] const Code& latest_code() const noexcept {
-    const Code* const next = successor_ ? successor_->code() : nullptr;
+    const Code* const next = tier_up_ ? tier_up_->optimized_code() : nullptr;
     return next ? *next : *code_;
   }
   [[nodiscard]] const LaunchShape& shape() const { return shape_; }
-  [[nodiscard]] const void* reach() const { return reach_; }
-  /// Asked at every safe point.
+  [[nodiscard]] const void* accessing_context() const { return accessing_context_; }
+  /// Asked at every safepoint.
   [[nodiscard]] bool stopped() {
     const std::uint32_t state = cancel_.load(std::memory_order_relaxed);
-    return state != kGoesOn && (state == kStopped || is_last_safe_point());
+    return state != kGoesOn && (state == kStopped || is_last_safepoint());
   }
-  [[nodiscard]] bool quiet() const {
-    return quiet_;
-  }  ///< it runs to find a fault: nothing is printed
+  [[nodiscard]] bool is_replay() const {
+    return replay_;
+  }  ///< runs a block again to locate a fault: nothing is printed
 
   /// Which thread of a lane group faulted: runs the block again, thread by thread, and sees who
   /// does. The context is lost by now, so what the block writes a second time is nobody's. Nullopt
   /// when the second run goes another way.
-  std::optional<FaultPlace> find_thread(std::uint64_t block, const FaultPlace& group,
-                                        std::uint32_t lanes) const noexcept;
+  std::optional<FaultPlace> find_faulting_thread(std::uint64_t block, const FaultPlace& group,
+                                                 std::uint32_t lanes) const noexcept;
+
+  // For workers.
+  [[nodiscard]] WorkStealingRanges& unclaimed() { return unclaimed_; }
+  [[nodiscard]] const std::byte* params() const { return params_; }
+  [[nodiscard]] void* workspace() { return workspace_; }
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  /// Not 0: generated code leaves through cucpu_rt_cancelled() or cucpu_rt_poll().
+  [[nodiscard]] const std::uint32_t* cancel_flag() const {
+    return reinterpret_cast<const std::uint32_t*>(&cancel_);
+  }
+  /// Stops the grid. The first call sets the fault.
+  void fail(int code, std::string report) noexcept;
+  /// Counts clusters as finished; true for the call that counts the last one.
+  bool finish(std::uint64_t clusters) noexcept;
+  void set_fault_place(FaultPlace place) { place_ = std::move(place); }  ///< of a replay
 
  private:
-  friend class Worker;
   enum : std::uint32_t { kGoesOn, kStopped, kCounted };  ///< code looks for anything but the first
-  bool is_last_safe_point() noexcept;  ///< of a grid that is to be cancelled at a certain one
-  /// The first fault wins; asks everyone to stop.
-  void fail(int code, std::string report) noexcept;
-  /// True for the caller that accounts for the last cluster.
-  bool finish(std::uint64_t clusters) noexcept;
+  bool is_last_safepoint() noexcept;  ///< of a grid that is to be cancelled at a certain one
 
   std::shared_ptr<const Code> code_;
-  std::shared_ptr<const Successor> successor_;
+  std::shared_ptr<const TierUp> tier_up_;
   std::unique_ptr<Checker> checker_;
   std::atomic<bool> checked_by_someone_{false};
   LaunchShape shape_;
   const std::byte* params_;
-  const void* reach_ = ReachScope::current();
+  const void* accessing_context_ = PeerAccessScope::current();
   std::uint64_t clusters_;
   std::uint64_t id_;
   std::uint32_t workspace_[2] = {8, 0};
-  alignas(64) Dealer dealer_;
+  alignas(64) WorkStealingRanges unclaimed_;
   alignas(64) std::atomic<std::uint64_t> left_;
   std::atomic<std::uint32_t> cancel_{kGoesOn};
-  std::atomic<std::uint64_t> safe_points_left_{0};  ///< where they are counted
+  std::atomic<std::uint64_t> safepoints_left_{0};  ///< where they are counted
   std::mutex mutex_;
   std::optional<Fault> fault_;
   std::optional<FaultPlace> place_;  ///< of a quiet grid
-  bool quiet_ = false;
+  bool replay_ = false;
 };
 
 }  // namespace cucpu

@@ -40,7 +40,7 @@ void cucpu_rt_nanosleep(std::uint32_t nanoseconds);
 [[noreturn]] void cucpu_rt_exit();
 [[noreturn]] void cucpu_rt_trap(std::uint32_t code);
 [[noreturn]] void cucpu_rt_cancelled();
-void cucpu_rt_poll();  ///< in its place where safe points are counted: leaves at the last one
+void cucpu_rt_poll();  ///< in its place where safepoints are counted: leaves at the last one
 [[noreturn]] void cucpu_rt_misaligned(std::uint64_t address);
 cucpu::ThreadContext* cucpu_rt_thread();
 

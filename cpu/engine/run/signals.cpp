@@ -7,21 +7,21 @@
 #include <atomic>
 #include <mutex>
 
-#include "cpu/engine/run/touch.hpp"
+#include "cpu/engine/run/try_access.hpp"
 
 namespace cucpu {
 namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
 struct sigaction g_previous[NSIG];
-constinit std::atomic<FaultTaker> g_taker{nullptr};
+constinit std::atomic<FaultHandler> g_fault_handler{nullptr};
 std::mutex g_mutex;
 __attribute__((tls_model("initial-exec"))) thread_local bool t_chaining = false;
 
 /// Whether a handler that was there before us has seen this very fault often in a row and came back
 /// each time. LLVM's handler (of another copy, in another library) reinstates whom it finds, us,
 /// and returns: without an end to it the two would go round for ever.
-bool hopeless(int signal, const siginfo_t* info, void* context) {
+bool is_repeated_fault(int signal, const siginfo_t* info, void* context) {
   constexpr unsigned kPatience = 64;  // who mends faults does so at once
   struct Last {
     int signal;
@@ -40,7 +40,7 @@ bool hopeless(int signal, const siginfo_t* info, void* context) {
 /// Somebody else's signal: what would have happened without us.
 void chain(int signal, siginfo_t* info, void* context) {
   struct sigaction previous = g_previous[signal];
-  if (hopeless(signal, info, context)) previous = {};
+  if (is_repeated_fault(signal, info, context)) previous = {};
   if (!t_chaining && (previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction) {
     t_chaining = true;  // a handler that hands the signal back to us must not go round in circles
     previous.sa_sigaction(signal, info, context);
@@ -63,13 +63,13 @@ void chain(int signal, siginfo_t* info, void* context) {
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
-  leave_touch(signal, info->si_code, info->si_addr);  // does not return from a copy
-  const FaultTaker taker = g_taker.load(std::memory_order_acquire);
-  if (taker && taker(signal, info, context)) return;
+  recover_from_access_fault(signal, info->si_code, info->si_addr);  // does not return from a copy
+  const FaultHandler handler = g_fault_handler.load(std::memory_order_acquire);
+  if (handler && handler(signal, info, context)) return;
   chain(signal, info, context);
 }
 
-bool ours(const struct sigaction& action) {
+bool is_our_handler(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &handle;
 }
 
@@ -84,7 +84,9 @@ std::uintptr_t program_counter(void* context) noexcept {
 #endif
 }
 
-void set_fault_taker(FaultTaker taker) noexcept { g_taker.store(taker, std::memory_order_release); }
+void set_fault_handler(FaultHandler handler) noexcept {
+  g_fault_handler.store(handler, std::memory_order_release);
+}
 
 void ensure_fault_handlers(bool look) {
   // Looking costs a system call, and handlers are replaced seldom: look again after 20 ms at the
@@ -97,11 +99,11 @@ void ensure_fault_handlers(bool look) {
   // SIGSEGV stands for all: whoever replaces handlers replaces that one.
   struct sigaction now {};
   sigaction(SIGSEGV, nullptr, &now);
-  if (ours(now)) return looked.store(ms, std::memory_order_release);
+  if (is_our_handler(now)) return looked.store(ms, std::memory_order_release);
   const std::lock_guard lock{g_mutex};
   for (const int signal : kSignals) {
     sigaction(signal, nullptr, &now);
-    if (ours(now)) continue;
+    if (is_our_handler(now)) continue;
     g_previous[signal] = now;
     struct sigaction mine {};
     mine.sa_sigaction = &handle;

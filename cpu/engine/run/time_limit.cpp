@@ -6,8 +6,8 @@
 #include <map>
 #include <mutex>
 
+#include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/engine/run/grid.hpp"
-#include "cpu/engine/run/own_thread.hpp"
 
 namespace cucpu {
 namespace {
@@ -56,7 +56,7 @@ void TimeLimit::start(Grid& grid, double seconds) noexcept try {
                                              std::chrono::duration<double>(seconds)),
                           &grid);
   if (!watch.running) {
-    start_thread("cucore-limit", [&watch] { watch.loop(); });
+    start_detached_thread("cucore-limit", [&watch] { watch.loop(); });
     watch.running = true;
   }
   watch.changed.notify_one();

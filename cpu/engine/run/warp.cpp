@@ -1,5 +1,5 @@
-// cpu/engine/run/warp.cpp: warp operations for fibers: the lanes of a mask gather, the last one to
-// come computes for all.
+// cpu/engine/run/warp.cpp: warp operations for threads on fibers: the lanes of a mask arrive, and
+// the last one to arrive computes the results of all.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -133,11 +133,11 @@ void compute(Rendezvous& r, std::uint64_t (&result)[32]) {
 
 }  // namespace
 
-bool Worker::try_rendezvous(Block& block, std::uint32_t w, std::uint32_t slot) {
+bool ThreadScheduler::try_warp_operation(Block& block, std::uint32_t w, std::uint32_t slot) {
   Warp& warp = block.warps[w];
   Rendezvous& r = *warp.open[slot];
   if ((r.mask & warp.live & ~r.arrived) != 0 || r.arrived == 0) return false;
-  if (grid_->checker()) grid_->checker()->warp_done(block, w, r.arrived);
+  if (worker_.grid().checker()) worker_.grid().checker()->warp_done(block, w, r.arrived);
   std::uint64_t result[32];
   compute(r, result);
   for_lanes(r.arrived, [&](std::uint32_t lane) {
@@ -150,7 +150,7 @@ bool Worker::try_rendezvous(Block& block, std::uint32_t w, std::uint32_t slot) {
   return true;
 }
 
-bool Worker::try_warpgroup(Block& block, std::uint32_t group) {
+bool ThreadScheduler::try_warpgroup(Block& block, std::uint32_t group) {
   if (!block.warpgroups[group]) return false;
   Warpgroup& g = *block.warpgroups[group];
   const auto warps = static_cast<std::uint32_t>((block.context.block_threads + 31) / 32);
@@ -171,12 +171,12 @@ bool Worker::try_warpgroup(Block& block, std::uint32_t group) {
   return true;
 }
 
-void Worker::leave_warp(Fiber& fiber) {
+void ThreadScheduler::leave_warp(Fiber& fiber) {
   const std::uint32_t w = fiber.thread.linear / 32;
   Warp& warp = fiber.block->warps[w];
   warp.live &= ~(1U << fiber.thread.linear % 32);
   for (std::uint32_t slot = 0; slot < warp.used;) {
-    if (!try_rendezvous(*fiber.block, w, slot)) ++slot;
+    if (!try_warp_operation(*fiber.block, w, slot)) ++slot;
   }
   const std::uint32_t group = w / Warpgroup::kWarps;
   if (group < fiber.block->warpgroups.size()) try_warpgroup(*fiber.block, group);
@@ -186,13 +186,17 @@ void Worker::leave_warp(Fiber& fiber) {
   }
 }
 
-void Worker::try_activemask(Block& block, Warp& warp, std::uint32_t w) {
+void ThreadScheduler::try_activemask(Block& block, Warp& warp, std::uint32_t w) {
   bool busy = false;
   for_lanes(warp.live, [&](std::uint32_t lane) {
     const Wait state = block.fibers[w * 32 + lane].wait;
     busy |= state == Wait::kUnstarted || state == Wait::kRunning || state == Wait::kReady;
   });
   if (busy) return;
+  complete_activemask(block, warp, w);
+}
+
+void ThreadScheduler::complete_activemask(Block& block, Warp& warp, std::uint32_t w) {
   const void* site = block.fibers[w * 32 + std::countr_zero(warp.polling)].site;
   std::uint32_t together = 0;
   for_lanes(warp.polling, [&](std::uint32_t lane) {
@@ -206,27 +210,16 @@ void Worker::try_activemask(Block& block, Warp& warp, std::uint32_t w) {
   });
 }
 
-/// Lanes that only yield do not hold back those that ask who is with them. True when some go on.
-bool Worker::force_activemasks() {
+bool ThreadScheduler::release_activemasks() {
   bool any = false;
   for (Cluster* cluster : residents_) {
     for (Block* block : cluster->blocks) {
-      if (!code_->thread || block->live == 0) continue;
+      if (block->live == 0) continue;
       const std::uint32_t warps = (block->context.block_threads + 31) / 32;
       for (std::uint32_t w = 0; w < warps; ++w) {
         Warp& warp = block->warps[w];
         if (!warp.polling) continue;
-        const void* site = block->fibers[w * 32 + std::countr_zero(warp.polling)].site;
-        std::uint32_t together = 0;
-        for_lanes(warp.polling, [&](std::uint32_t lane) {
-          together |= std::uint32_t{block->fibers[w * 32 + lane].site == site} << lane;
-        });
-        warp.polling &= ~together;
-        for_lanes(together, [&](std::uint32_t lane) {
-          Fiber& fiber = block->fibers[w * 32 + lane];
-          fiber.result = together;
-          make_ready(&fiber);
-        });
+        complete_activemask(*block, warp, w);
         any = true;
       }
     }
@@ -234,22 +227,16 @@ bool Worker::force_activemasks() {
   return any;
 }
 
-}  // namespace cucpu
-
-using namespace cucpu;
-
-extern "C" {
-
-std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_t a,
-                            std::uint32_t b, std::uint32_t c) {
-  Worker& worker = *Worker::running();
-  Fiber& self = worker.current();
+std::uint64_t ThreadScheduler::warp_operation(std::uint32_t kind, std::uint32_t mask,
+                                              std::uint64_t a, std::uint32_t b, std::uint32_t c,
+                                              const void* pc) {
+  Fiber& self = *current_;
   const std::uint32_t w = self.thread.linear / 32, lane = self.thread.linear % 32, bit = 1U << lane;
   Warp& warp = self.block->warps[w];
-  if (Checker* checker = worker.grid().checker();
+  if (Checker* checker = worker_.grid().checker();
       checker && kind != static_cast<std::uint32_t>(WarpOp::kCall)) {
-    checker->warp_arrived(worker, mask, __builtin_return_address(0));
-    if (worker.current_fault().code != 0) worker.abandon();
+    checker->warp_arrived(worker_, mask, pc);
+    if (worker_.current_fault().code != 0) abandon_fiber();
   }
   mask |= bit;
   std::uint32_t slot = 0;
@@ -269,34 +256,24 @@ std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_
   r.b[lane] = b;
   r.c[lane] = c;
   r.arrived |= bit;
-  if (!worker.try_rendezvous(*self.block, w, slot)) {
+  if (!try_warp_operation(*self.block, w, slot)) {
     self.mask = mask;
-    worker.wait(Wait::kWarp);
+    wait(Wait::kWarp);
   }
   return self.result;
 }
 
-std::uint32_t cucpu_rt_activemask() {
-  Worker& worker = *Worker::running();
-  Fiber& self = worker.current();
+std::uint32_t ThreadScheduler::activemask(const void* site) {
+  Fiber& self = *current_;
   Warp& warp = self.block->warps[self.thread.linear / 32];
-  self.site = __builtin_return_address(0);
+  self.site = site;
   warp.polling |= 1U << self.thread.linear % 32;
-  worker.wait(Wait::kActiveMask);
+  wait(Wait::kActiveMask);
   return static_cast<std::uint32_t>(self.result);
 }
 
-void cucpu_rt_warp_call(cucpu_warp_routine* routine, const void* in, void* out) {
-  const void* operands[2] = {in, out};
-  const auto address = reinterpret_cast<std::uint64_t>(routine);
-  cucpu_rt_warp(static_cast<std::uint32_t>(WarpOp::kCall), ~0U,
-                reinterpret_cast<std::uint64_t>(operands), static_cast<std::uint32_t>(address),
-                static_cast<std::uint32_t>(address >> 32));
-}
-
-void cucpu_rt_warpgroup_call(cucpu_warpgroup_routine* routine, const void* in, void* out) {
-  Worker& worker = *Worker::running();
-  Fiber& self = worker.current();
+void ThreadScheduler::warpgroup_call(cucpu_warpgroup_routine* routine, const void* in, void* out) {
+  Fiber& self = *current_;
   auto& groups = self.block->warpgroups;
   const std::uint32_t group = self.thread.linear / Warpgroup::kThreads;
   if (groups.size() <= group) groups.resize(group + 1);
@@ -306,7 +283,36 @@ void cucpu_rt_warpgroup_call(cucpu_warpgroup_routine* routine, const void* in, v
   g.in[self.thread.linear % Warpgroup::kThreads] = in;
   g.out[self.thread.linear % Warpgroup::kThreads] = out;
   ++g.arrived;
-  if (!worker.try_warpgroup(*self.block, group)) worker.wait(Wait::kWarpgroup);
+  if (!try_warpgroup(*self.block, group)) wait(Wait::kWarpgroup);
+}
+
+}  // namespace cucpu
+
+using namespace cucpu;
+
+static ThreadScheduler& thread_scheduler() { return Worker::running()->thread_scheduler(); }
+
+extern "C" {
+
+std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_t a,
+                            std::uint32_t b, std::uint32_t c) {
+  return thread_scheduler().warp_operation(kind, mask, a, b, c, __builtin_return_address(0));
+}
+
+std::uint32_t cucpu_rt_activemask() {
+  return thread_scheduler().activemask(__builtin_return_address(0));
+}
+
+void cucpu_rt_warp_call(cucpu_warp_routine* routine, const void* in, void* out) {
+  const void* operands[2] = {in, out};
+  const auto address = reinterpret_cast<std::uint64_t>(routine);
+  thread_scheduler().warp_operation(
+      static_cast<std::uint32_t>(WarpOp::kCall), ~0U, reinterpret_cast<std::uint64_t>(operands),
+      static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32), nullptr);
+}
+
+void cucpu_rt_warpgroup_call(cucpu_warpgroup_routine* routine, const void* in, void* out) {
+  thread_scheduler().warpgroup_call(routine, in, out);
 }
 
 }  // extern "C"

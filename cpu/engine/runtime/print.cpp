@@ -176,7 +176,7 @@ std::int32_t cucpu_rt_vprintf(std::uint64_t format, std::uint64_t packed) {
   worker.in_host_call = true;
   {
     const std::lock_guard lock{output()};
-    if (!worker.grid().quiet()) hooks().print(out);
+    if (!worker.grid().is_replay()) hooks().print(out);
   }
   worker.in_host_call = false;
   return arguments.count;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "cpu/engine/run/reach.hpp"
+#include "cpu/engine/run/peer_access.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/runtime/reduce.hpp"
 #include "cpu/engine/runtime/small_floats.hpp"
@@ -58,8 +58,8 @@ Coordinates coordinates(std::uint32_t config, std::uint32_t layer, std::uint32_t
 const TextureObject& surface_of(std::uint64_t object, std::uint32_t config) {
   if (object == 0) cucpu_rt_trap(700);
   const auto& t = *reinterpret_cast<const TextureObject*>(object);
-  cucpu::require_reach(t.home, reinterpret_cast<std::uintptr_t>(t.data),
-                       (config & cucpu::kSurfaceStore) != 0);
+  cucpu::require_peer_access(t.home, reinterpret_cast<std::uintptr_t>(t.data),
+                             (config & cucpu::kSurfaceStore) != 0);
   return t;
 }
 

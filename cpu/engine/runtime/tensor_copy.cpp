@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "cpu/engine/run/reach.hpp"
+#include "cpu/engine/run/peer_access.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
 #include "cpu/engine/runtime/reduce.hpp"
@@ -236,7 +236,7 @@ std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t
                   const std::int32_t (&c)[5], std::uint64_t offsets, Visit make) {
   const bool pixels = (what & kTensorIm2col) != 0;
   const TensorMap& map = checked(address, what & kTensorRank, pixels);
-  require_reach(nullptr, map.address, way == Way::out);
+  require_peer_access(nullptr, map.address, way == Way::out);
   const std::int64_t start[5] = {c[0], c[1], c[2], c[3], c[4]};
   const bool sliced = map.interleave != 0;
   if (!sliced && start[0] * map.element % kChunk != 0)

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "cpu/engine/run/reach.hpp"
+#include "cpu/engine/run/peer_access.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/runtime/small_floats.hpp"
 
@@ -397,7 +397,7 @@ std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::
                                std::uint32_t level) {
   if (object == 0) cucpu_rt_trap(700);
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
-  cucpu::require_reach(t.home, reinterpret_cast<std::uintptr_t>(t.data), false);
+  cucpu::require_peer_access(t.home, reinterpret_cast<std::uintptr_t>(t.data), false);
   const Texel v = t.levels == nullptr
                       ? sample(t, config, layer, xb, yb, zb)
                       : sample_level(t, std::bit_cast<float>(level), config, layer, xb, yb, zb);

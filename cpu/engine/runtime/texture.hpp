@@ -28,7 +28,8 @@ struct TextureObject {
   // Mipmaps: the object itself describes the base level, `levels` each of them (the base again
   // first). None for anything else.
   const TextureObject* levels = nullptr;
-  const void* home = nullptr;  ///< an array's owner (cpu/engine/reach.hpp); null for plain memory
+  const void* home =
+      nullptr;  ///< an array's owner (cpu/engine/peer_access.hpp); null for plain memory
   // Sparse arrays: which tiles have memory, and where the first of them is. None for all else.
   const std::atomic<std::uint8_t>* tiles = nullptr;
   const std::byte* first_tile = nullptr;

@@ -6,8 +6,8 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/LowerAtomic.h>
 
+#include "cpu/engine/simt/deferrable_atomics.hpp"
 #include "cpu/engine/simt/emitter.hpp"
-#include "cpu/engine/simt/late.hpp"
 
 namespace cucpu::simt {
 
@@ -104,7 +104,7 @@ void Emitter::emit_atomic(Instruction& inst) {
     copy->setOperand(0, address);
     copy->setOperand(1, first);
     if (second) copy->setOperand(2, second);
-    if (rmw && late_.contains(rmw)) copy->setMetadata(kLate, MDNode::get(context_, {}));
+    if (rmw && late_.contains(rmw)) copy->setMetadata(kDeferrable, MDNode::get(context_, {}));
     return b_.Insert(copy);
   };
   bool one_value = shape(inst.getOperand(1)).kind <= Shape::Uniform;

@@ -151,7 +151,7 @@ void Emitter::emit_load(LoadInst& load) {
     LoadInst* made =
         b_.CreateAlignedLoad(vector_type(type), scalar(pointer), align, load.getName());
     made->setVolatile(load.isVolatile());
-    ask_ahead(load, made, static_cast<std::uint64_t>(size) * width_);
+    emit_prefetch(load, made, static_cast<std::uint64_t>(size) * width_);
     return define(&load, made);
   }
   if (where.kind == Shape::Strided && !mask_ && !by_loop(true)) {

@@ -8,8 +8,8 @@
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/Transforms/Utils/LowerAtomic.h>
 
+#include "cpu/engine/simt/deferrable_atomics.hpp"
 #include "cpu/engine/simt/emitter.hpp"
-#include "cpu/engine/simt/late.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
@@ -143,7 +143,7 @@ void Emitter::copy_for_lane(BasicBlock& block, Value* lane, LaneCopies& made) {
           !isa<MetadataAsValue>(use.get()))
         use.set(value_in_lane(use.get(), lane, made));
     if (auto* rmw = dyn_cast<AtomicRMWInst>(&inst); rmw && late_.contains(rmw))
-      copy->setMetadata(kLate, MDNode::get(context_, {}));
+      copy->setMetadata(kDeferrable, MDNode::get(context_, {}));
     b_.Insert(copy, inst.getName());
     made[&inst] = copy;
   }

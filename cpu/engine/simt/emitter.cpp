@@ -6,7 +6,7 @@
 #include <llvm/IR/Module.h>
 
 #include "cpu/engine/run/block_context.hpp"
-#include "cpu/engine/simt/late.hpp"
+#include "cpu/engine/simt/deferrable_atomics.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
@@ -22,8 +22,8 @@ Emitter::Emitter(const Plan& plan, Function& thread, Report& report)
       b_{context_},
       entry_{context_},
       width_{plan.lanes.width},
-      late_{find_late(thread)},
-      streams_{find_streams(plan.flow, plan.full, plan.lanes.width)} {}
+      late_{find_deferrable_atomics(thread)},
+      streams_{find_prefetches(plan.flow, plan.full, plan.lanes.width)} {}
 
 void Emitter::begin_block(Mode mode) {
   mode_ = mode;

@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "cpu/engine/simt/linearize.hpp"
+#include "cpu/engine/simt/prefetch.hpp"
 #include "cpu/engine/simt/prepare.hpp"
 #include "cpu/engine/simt/shape.hpp"
-#include "cpu/engine/simt/streams.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
 
 namespace cucpu::simt {
@@ -255,8 +255,8 @@ class Emitter {
   Value* load_within_pages(llvm::Type*, Value* first, std::int64_t size, llvm::Align);
   Value* last_lane(Value* v);  // the value in the highest lane that is on
 
-  // streams.cpp
-  void ask_ahead(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);
+  // prefetch.cpp
+  void emit_prefetch(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);
 
   // emit_warp.cpp: 32 lanes, whole warps
   void emit_warp(llvm::CallInst&, llvm::StringRef name);
@@ -285,10 +285,10 @@ class Emitter {
   llvm::IRBuilder<> entry_;  // appends to the entry block, before its branch
   unsigned width_;
   Value* block_context_ = nullptr;
-  llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> late_;  // see late.hpp
-  Streams streams_;
+  llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> late_;  // see deferrable_atomics.hpp
+  Prefetches streams_;
   struct Asked {
-    Stream stream;
+    Prefetch stream;
     llvm::LoadInst* load;
     std::uint64_t bytes;
   };

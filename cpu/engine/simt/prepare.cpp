@@ -16,9 +16,9 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 
-#include "cpu/engine/operand_order.hpp"
+#include "cpu/engine/nan/operand_order.hpp"
 #include "cpu/engine/simt/analyses.hpp"
-#include "cpu/engine/simt/flatten.hpp"
+#include "cpu/engine/simt/if_convert.hpp"
 #include "cpu/engine/simt/markers.hpp"
 #include "cpu/engine/simt/poison_flags.hpp"
 
@@ -336,7 +336,7 @@ std::string prepare(Function& thread, const Options& options) {
   unify_ends(thread);
   removeUnreachableBlocks(thread);
   clean_up(thread, options, true);
-  if (flatten(thread)) clean_up(thread, options, false);
+  if (if_convert(thread)) clean_up(thread, options, false);
   if (irreducible(thread)) {
     // The last of these knows branches only, and LLVM 19's fails at some critical edges.
     run_passes(thread, "lower-switch,break-crit-edges,fix-irreducible");

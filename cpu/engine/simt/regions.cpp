@@ -160,8 +160,8 @@ void Emitter::start_modes() {
 
 // What is done before each block, or strip of them, stands in the entry block behind its allocas;
 // from the end control goes back there, for the next in linear order, as long as the caller wants
-// more of them. Which those are a routine says (run/next_blocks.hpp): to compile it anew with every
-// kernel took a quarter of the time a short one takes.
+// more of them. Which those are a routine says (run/block_iteration.hpp): to compile it anew with
+// every kernel took a quarter of the time a short one takes.
 void Emitter::run_on() {
   BasicBlock* entry = &function_->getEntryBlock();
   BasicBlock::iterator first = entry->begin();

@@ -150,7 +150,7 @@ Value* FunctionTranslator::negated(Value* v) {
 
 /// The result of an f64 instruction with a GPU's NaN: that of the first of these operands that is
 /// one, with its quiet bit set, or the instruction's own. Hosts' arithmetic is left alone here and
-/// mended at the end (jit/settle_doubles.cpp), but for what LLVM would not leave arithmetic: known
+/// mended at the end (nan/f64_nan_fixup.cpp), but for what LLVM would not leave arithmetic: known
 /// numbers, sums with zero and products with one.
 Value* FunctionTranslator::settled(Value* r, llvm::ArrayRef<Value*> operands) {
   if (!r->getType()->isDoubleTy() || !module.options.gpu_nans) return r;

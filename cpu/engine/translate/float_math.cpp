@@ -217,7 +217,7 @@ Value* FunctionTranslator::sum_directed(Value* x, Value* y, Round mode) {
 
 Value* FunctionTranslator::fmin_ieee(Value* x, Value* y, bool max, bool nan) {
   if (!nan &&
-      !x->getType()->isDoubleTy())  // one instruction up to the end: cpu/engine/extremes.hpp
+      !x->getType()->isDoubleTy())  // one instruction up to the end: cpu/engine/nan/min_max.hpp
     return b.CreateBinaryIntrinsic(max ? Intrinsic::maxnum : Intrinsic::minnum, x, y);
   Value* r = b.CreateBinaryIntrinsic(max ? Intrinsic::maximum : Intrinsic::minimum, x, y);
   if (nan) return r;

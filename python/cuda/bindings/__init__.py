@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from os.path import exists as _exists
 
-from cuda.bindings._version import __version__ as __version__
-
-if _exists(f"{__path__[0]}/driver.pxd"):  # a file of NVIDIA's wheel: both were installed into one folder
+if (
+    _exists(f"{__path__[0]}/../core/_resource_handles.pxd")
+    or _exists(f"{__path__[0]}/../bindings/driver.pxd")
+    or _exists(f"{__path__[0]}/../pathfinder/_dynamic_libs")
+    or (
+        _exists(__file__)
+        and not (_exists(f"{__path__[0]}/../core/__init__.py") and _exists(f"{__path__[0]}/../pathfinder/__init__.py"))
+    )
+):  # files of NVIDIA's wheels, or ours are gone: both were installed into one folder
     from cucore.mixed import refuse
 
     refuse(__name__)
+
+from cuda.bindings._version import __version__ as __version__
 
 TYPE_CHECKING = False  # importing typing would take longer than everything else here
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import cuda.bindings
 from cuda.bindings import _bindings
 
 if not hasattr(cuda.bindings, "_MODULES"):  # NVIDIA's package was installed over ours
-    from cucore.mixed import refuse
+    from cucore.mixed import fail
 
-    refuse("cuda.bindings")
+    fail("cuda.bindings")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

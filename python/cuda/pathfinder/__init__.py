@@ -10,7 +10,15 @@ The search itself is C++ (``cucore/pathfinder.hpp``); this package adds Python's
 
 from os.path import exists as _exists
 
-if _exists(f"{__path__[0]}/_dynamic_libs"):  # a folder of NVIDIA's wheel: both were installed into one place
+if (
+    _exists(f"{__path__[0]}/../core/_resource_handles.pxd")
+    or _exists(f"{__path__[0]}/../bindings/driver.pxd")
+    or _exists(f"{__path__[0]}/../pathfinder/_dynamic_libs")
+    or (
+        _exists(__file__)
+        and not (_exists(f"{__path__[0]}/../core/__init__.py") and _exists(f"{__path__[0]}/../bindings/__init__.py"))
+    )
+):  # files of NVIDIA's wheels, or ours are gone: both were installed into one folder
     from cucore.mixed import refuse
 
     refuse(__name__)

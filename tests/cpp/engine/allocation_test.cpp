@@ -7,7 +7,7 @@
 #include <ostream>
 #include <thread>
 
-#include "cpu/engine/run/own_thread.hpp"
+#include "cpu/engine/run/detached_thread.hpp"
 #include "failing_malloc.hpp"
 #include "ptx_fixture.hpp"
 
@@ -142,7 +142,7 @@ TEST(OwnThread, ThatCannotStartLeavesTheSignalsOfItsCallerAlone) {
   g_for_good = true;
   g_left = 0;
   try {
-    start_thread("cucore-none", [] {});
+    start_detached_thread("cucore-none", [] {});
   } catch (const std::bad_alloc&) {
     started = false;
   }

@@ -1,11 +1,11 @@
-// tests/cpp/engine/cancel_test.cpp: kernels cancelled at each of their safe points in turn.
+// tests/cpp/engine/cancel_test.cpp: kernels cancelled at each of their safepoints in turn.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <ostream>
 #include <string>
 
-#include "cpu/engine/run/safe_points.hpp"
+#include "cpu/engine/run/safepoints.hpp"
 #include "ptx_fixture.hpp"
 
 namespace cucpu::test {
@@ -19,7 +19,7 @@ struct Subject {
   const char* functions;  ///< before the kernel
   const char* body;       ///< thread %r3 of the grid leaves %r6 in out[%r3]; %r4 is n, %rd2 zeroed
   LaunchShape shape;
-  std::uint64_t least;  ///< safe points it has at least, compiled in whatever way
+  std::uint64_t least;  ///< safepoints it has at least, compiled in whatever way
 
   friend void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
 };
@@ -133,7 +133,7 @@ std::size_t mappings() {
 class Cancel : public ::testing::TestWithParam<std::tuple<Subject, std::string, int>> {
  protected:
   Cancel() {
-    safe_points::g_cancel_at = kNever;
+    safepoints::g_cancel_at = kNever;
     const std::string text =
         std::string{subject_.functions} +
         ".visible .entry k(.param .u64 out, .param .u64 zero, .param .u32 n) {"
@@ -144,11 +144,11 @@ class Cancel : public ::testing::TestWithParam<std::tuple<Subject, std::string, 
         subject_.body + " st.global.u32 [%rd1], %r6; ret; }";
     module_ = load(text, memory_);
   }
-  ~Cancel() override { safe_points::g_cancel_at = 0; }
+  ~Cancel() override { safepoints::g_cancel_at = 0; }
 
-  /// Runs it up to its k-th safe point.
+  /// Runs it up to its k-th safepoint.
   Ended run(std::uint64_t k) {
-    safe_points::g_cancel_at = k;
+    safepoints::g_cancel_at = k;
     std::fill(out_.begin(), out_.end(), 0);
     std::fill(zero_.begin(), zero_.end(), 0);
     const Kernel& kernel = *module_->find_kernel("k");
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Cancel,
                          });
 
 // promise: A kernel can be cancelled, and what runs next is unharmed
-TEST_P(Cancel, AtEverySafePointLeavesNothingBehind) {
+TEST_P(Cancel, AtEverySafepointLeavesNothingBehind) {
   ASSERT_EQ(0, run(kNever).code);
   const std::vector<std::uint32_t> right = out_;
   const std::size_t mapped = mappings();
@@ -197,11 +197,11 @@ TEST_P(Cancel, AtEverySafePointLeavesNothingBehind) {
   for (;; k += threads_ == 1 ? 1 : 1 + k / 8) {
     const Ended ended = run(k);
     if (ended.code == 0) break;
-    ASSERT_EQ(702, ended.code) << "safe point " << k << ": " << ended.report;
+    ASSERT_EQ(702, ended.code) << "safepoint " << k << ": " << ended.report;
     ASSERT_NE(std::string::npos, ended.report.find("kernel k")) << ended.report;
     expect_whole(right, k);
   }
-  EXPECT_EQ(right, out_);  // there is no k-th safe point: all of it has run
+  EXPECT_EQ(right, out_);  // there is no k-th safepoint: all of it has run
   EXPECT_GT(k, subject_.least);
   EXPECT_LT(mappings(), mapped + kFew);
 }

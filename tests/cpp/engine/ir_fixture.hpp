@@ -8,7 +8,7 @@
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 
-#include "cpu/engine/jit/compile.hpp"
+#include "cpu/engine/compile.hpp"
 #include "cpu/engine/jit/link.hpp"
 #include "grid_fixture.hpp"
 

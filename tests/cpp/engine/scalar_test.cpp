@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "cpu/engine/jit/host.hpp"
+#include "cpu/engine/jit/host_target.hpp"
 #include "ir_fixture.hpp"
 
 namespace cucpu::test {
@@ -249,7 +249,8 @@ TEST(Scalar, LineTablesLeadFromMachineCodeToSource) {
 #if defined(__aarch64__)
 TEST(Host, FeaturesAreWhatTheSystemExposesNotWhatTheNameImplies) {
   const bool sve = (getauxval(AT_HWCAP) & (1UL << 22)) != 0;
-  EXPECT_NE(host().features.find(sve ? "+sve," : "-sve,"), std::string::npos) << host().features;
+  EXPECT_NE(host_target().features.find(sve ? "+sve," : "-sve,"), std::string::npos)
+      << host_target().features;
 }
 #endif
 

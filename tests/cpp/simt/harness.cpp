@@ -24,11 +24,11 @@
 #include <mutex>
 #include <thread>
 
-#include "cpu/engine/extremes.hpp"
-#include "cpu/engine/run/next_blocks.hpp"
+#include "cpu/engine/nan/canonical_select.hpp"
+#include "cpu/engine/nan/min_max.hpp"
+#include "cpu/engine/run/block_iteration.hpp"
 #include "cpu/engine/simt/analyses.hpp"
-#include "cpu/engine/simt/one_nan.hpp"
-#include "cpu/engine/simt/wide_masks.hpp"
+#include "cpu/engine/simt/widen_masks.hpp"
 
 namespace simt_test {
 
@@ -273,7 +273,7 @@ void run_reference(const Build& build, Work& work) {
   Linker::linkModules(*module, std::move(glue));
   module->setDataLayout(jit->getDataLayout());
   widen_flags(*module);
-  for (Function& f : *module) cucpu::lower_extremes(f, nullptr);
+  for (Function& f : *module) cucpu::lower_min_max(f, nullptr);
   // An exit is a return here: thread code has no frames to unwind.
   for (Function& f : *module)
     for (BasicBlock& block : f)
@@ -409,8 +409,8 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
 #endif
   auto machine = cantFail(builder.createTargetMachine());
   cucpu::simt::optimize(*made.function, machine.get());
-  cucpu::lower_extremes(*made.function, machine.get());
-  cucpu::simt::shorten_nans(*made.function, machine.get());
+  cucpu::lower_min_max(*made.function, machine.get());
+  cucpu::fold_canonical_selects(*made.function, machine.get());
   cucpu::simt::widen_masks(*made.function, machine.get());
   EXPECT_FALSE(verifyModule(*module, &errs()));
   if (code) {

@@ -256,11 +256,12 @@ def test_a_kernel_waits_for_the_host_or_for_another_stream(wait: str, what: str,
         "if (blockIdx.x == 0 && threadIdx.x == 0) flag[1] = 7; }\n"
     )
     ptx = compile_ptx(source).decode()
-    settings = {**os.environ, "CUCORE_CPU_TIMEOUT": "20", "CUCORE_CPU_THREADS": threads}
+    # Lazy loading would wait for the running kernel before it loads the second one: a deadlock on a GPU.
+    settings = {**os.environ, "CUCORE_CPU_TIMEOUT": "20", "CUCORE_CPU_THREADS": threads, "CUDA_MODULE_LOADING": "EAGER"}
     done = subprocess.run(
         [sys.executable, "-c", BESIDE, what],
         input=ptx,
-        env=settings, capture_output=True, text=True, check=False,
+        env=settings, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.stdout.split() == ["7"], done.stdout + done.stderr
 

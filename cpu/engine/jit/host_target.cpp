@@ -1,0 +1,113 @@
+// cpu/engine/jit/host_target.cpp
+#include "cpu/engine/jit/host_target.hpp"
+
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
+#include <sys/auxv.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "cpu/engine/jit/llvm_once.hpp"
+
+namespace cucpu {
+namespace {
+
+#if defined(__aarch64__)
+/// A CPU name implies features the system may hide (virtual machines hide SVE), and the list LLVM
+/// reads from the system is short. So every feature that matters for code is stated, on or off,
+/// from the system's own words.
+void add_system_features(std::string& out) {
+  struct Bit {
+    unsigned long word, mask;
+    const char* feature;
+  };
+  constexpr unsigned long k1 = AT_HWCAP, k2 = AT_HWCAP2;
+  static constexpr Bit kBits[] = {
+      {k1, 1UL << 8, "lse"},      {k1, 1UL << 10, "fullfp16"},  {k1, 1UL << 12, "rdm"},
+      {k1, 1UL << 13, "jsconv"},  {k1, 1UL << 14, "complxnum"}, {k1, 1UL << 15, "rcpc"},
+      {k1, 1UL << 20, "dotprod"}, {k1, 1UL << 22, "sve"},       {k1, 1UL << 23, "fp16fml"},
+      {k1, 1UL << 25, "lse2"},    {k1, 1UL << 26, "rcpc-immo"}, {k1, 1UL << 27, "flagm"},
+      {k2, 1UL << 1, "sve2"},     {k2, 1UL << 7, "altnzcv"},    {k2, 1UL << 8, "fptoint"},
+      {k2, 1UL << 13, "i8mm"},    {k2, 1UL << 14, "bf16"},      {k2, 1UL << 18, "mte"},
+      {k2, 1UL << 23, "sme"},
+  };
+  for (const Bit& bit : kBits) {
+    if (!out.empty()) out += ',';
+    out += (getauxval(bit.word) & bit.mask) ? '+' : '-';
+    out += bit.feature;
+  }
+}
+#endif
+
+#if defined(__x86_64__)
+/// A pass for masks of AVX-512 takes time with the square of a function's size: a kernel of 30,000
+/// instructions, 70 s instead of 5. LLVM offers no other way to leave it out than its switch.
+void leave_out_slow_passes() {
+  constexpr const char* kName = "disable-x86-domain-reassignment";
+  const auto& options = llvm::cl::getRegisteredOptions();
+  if (const auto found = options.find(kName); found != options.end())
+    (void)found->second->addOccurrence(0, kName, "true");
+}
+#endif
+
+HostTarget find_host_target() {
+#if defined(__x86_64__)
+  leave_out_slow_passes();
+#endif
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::InitializeNativeTargetAsmParser();
+  HostTarget host;
+  host.triple = llvm::sys::getProcessTriple();
+  host.cpu = llvm::sys::getHostCPUName().str();
+#if defined(__aarch64__)
+  add_system_features(host.features);
+#else
+  // On x86 the list is complete and heeds what the operating system saves.
+  for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+    if (!host.features.empty()) host.features += ',';
+    host.features += feature.getValue() ? '+' : '-';
+    host.features += feature.getKey();
+  }
+#endif
+  return host;
+}
+
+}  // namespace
+
+const HostTarget& host_target() {
+  static LlvmOnce once;
+  static HostTarget& found = *new HostTarget;  // never destroyed: kernels may be compiled at exit
+  once([] { found = find_host_target(); });
+  return found;
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
+  const HostTarget& h = host_target();
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(h.triple, error);
+  if (!target) throw std::runtime_error{"no code generator for " + h.triple + ": " + error};
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // PTX says which operations are fused
+  options.NoTrapAfterNoreturn = true;
+  options.TrapUnreachable = true;
+  const auto level = optimization <= 0   ? llvm::CodeGenOptLevel::None
+                     : optimization == 1 ? llvm::CodeGenOptLevel::Less
+                                         : llvm::CodeGenOptLevel::Default;
+  std::unique_ptr<llvm::TargetMachine> machine{
+      target->createTargetMachine(h.triple, h.cpu, h.features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, level, true)};
+  // Of the three ways to select instructions the one for vectors, also where nothing is optimised:
+  // the other two leave most of block code to it, after having tried.
+  machine->setGlobalISel(false);
+  machine->setFastISel(false);
+  machine->setO0WantsFastISel(false);
+  return machine;
+}
+
+}  // namespace cucpu

@@ -1,0 +1,60 @@
+// cpu/engine/run/claims.hpp: the clusters that one host thread has claimed from a grid and not yet
+// started, and the number of those it has finished.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/engine/run/work_stealing.hpp"
+
+namespace cucpu {
+
+/// Belongs to one host thread. Every claimed cluster is counted as finished exactly once: after it
+/// ran, or by abandon().
+class Claims {
+ public:
+  /// Starts with a new grid.
+  void begin(WorkStealingRanges& ranges) noexcept {
+    ranges_ = &ranges;
+    slot_ = ranges.join();
+    claimed_ = {};
+    exhausted_ = false;
+    finished_ = 0;
+  }
+  /// The next cluster to start; false when the grid has none left.
+  bool next(std::uint64_t& cluster) noexcept {
+    if (claimed_.first == claimed_.last) {
+      if (exhausted_) return false;
+      if (!ranges_->claim(slot_, claimed_)) {
+        claimed_ = {};
+        exhausted_ = true;
+        return false;
+      }
+    }
+    cluster = claimed_.first++;
+    return true;
+  }
+  /// Takes back the last next(): the cluster could not be started.
+  void put_back() noexcept { --claimed_.first; }
+  /// Takes all claimed clusters that follow the last one in linear order; returns their number.
+  std::uint32_t take_following() noexcept {
+    const auto count = static_cast<std::uint32_t>(claimed_.last - claimed_.first);
+    claimed_.first = claimed_.last;
+    return count;
+  }
+  void finish(std::uint64_t clusters) noexcept { finished_ += clusters; }
+  /// Counts as finished all clusters of the grid that no thread has started.
+  void abandon() noexcept {
+    finished_ += claimed_.last - claimed_.first + ranges_->drain();
+    claimed_ = {};
+  }
+  [[nodiscard]] std::uint64_t finished() const noexcept { return finished_; }
+
+ private:
+  WorkStealingRanges* ranges_ = nullptr;
+  unsigned slot_ = 0;
+  WorkStealingRanges::Range claimed_;
+  bool exhausted_ = false;
+  std::uint64_t finished_ = 0;
+};
+
+}  // namespace cucpu

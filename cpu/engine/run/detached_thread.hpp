@@ -1,0 +1,32 @@
+// cpu/engine/run/detached_thread.hpp: threads of ours in a program of somebody else.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+
+namespace cucpu {
+
+/// A detached thread with all signals blocked (they belong to the program's own threads), save
+/// those that report a fault here. Throws std::system_error. `name`: at most 15 characters.
+template <class F>
+void start_detached_thread(const char* name, F f) {
+  sigset_t none, before;
+  sigfillset(&none);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&none, fault);
+  pthread_sigmask(SIG_SETMASK, &none, &before);
+  try {
+    std::thread thread{[f, name] {
+      pthread_setname_np(pthread_self(), name);
+      f();
+    }};
+    thread.detach();
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace cucpu

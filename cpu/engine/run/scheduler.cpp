@@ -1,0 +1,279 @@
+// cpu/engine/run/scheduler.cpp
+#include "cpu/engine/run/scheduler.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "cpu/engine/check/check.hpp"
+#include "cpu/engine/run/clock.hpp"
+#include "cpu/engine/run/fiber_switch.hpp"
+#include "cpu/engine/run/worker.hpp"
+
+namespace cucpu {
+
+void Scheduler::begin(std::uint32_t fibers_per_block) {
+  fibers_per_block_ = fibers_per_block;
+  yields_ = turns_ = live_fibers_ = 0;
+  all_turned_ = starts_first_ = false;
+  idle_rounds_ = 0;
+  burst_ = 1;
+  changed_ns_ = 0;
+  wakes_.clear();
+  out_of_memory_ = false;
+}
+
+void Scheduler::release_stacks() {
+  if (exited_stack_) stacks_.release(std::exchange(exited_stack_, {}));
+  stacks_.trim();
+}
+
+// ---- fibers ----
+
+void Scheduler::enter(Fiber* next) {
+  current_ = next;
+  next->wait = Wait::kRunning;
+  const Worker::RunningScope running{worker_};
+  enter_fiber(worker_.host_stack(), next->sp, next->stack);
+}
+
+Fiber* Scheduler::pick() {
+  // New fibers first when other fibers may wait for them. Otherwise ready fibers first, which keeps
+  // the number of stacks in use small.
+  if (starts_first_) {
+    if (Fiber* next = start_fiber()) return next;
+    starts_first_ = false;
+  }
+  if (Fiber* next = ready_.pop()) return next;
+  return start_fiber();
+}
+
+Fiber* Scheduler::start_fiber() {
+  if (unstarted_.empty()) return nullptr;
+  try {
+    const Stack stack = stacks_.acquire();
+    Fiber* fiber = start_fiber_on(stack);
+    fiber->sp = prepare_fiber(stack, entry_, this, fiber->thread.linear);
+    return fiber;
+  } catch (const std::bad_alloc&) {
+    out_of_memory_ = true;  // running fibers may end and release their stacks
+    return nullptr;
+  }
+}
+
+Fiber* Scheduler::start_fiber_on(Stack stack) {
+  Block& block = *unstarted_.front();
+  const std::uint32_t linear = block.started++;
+  if (block.started == fibers_per_block_) unstarted_.erase(unstarted_.begin());
+  Fiber& fiber = block.fibers[linear];
+  fiber.block = &block;
+  fiber.stack = stack;
+  const Dim3 d = worker_.grid().shape().block;
+  fiber.thread = {&block.context, {linear % d.x, linear / d.x % d.y, linear / (d.x * d.y)}, linear};
+  yields_ = 0;
+  return &fiber;
+}
+
+CUCPU_NO_SANITIZE_THREAD void Scheduler::switch_to(Fiber* from, Fiber* to) {
+  if (from == to) {  // it was made ready before it left
+    from->wait = Wait::kRunning;
+    return;
+  }
+  current_ = to;
+  to->wait = Wait::kRunning;
+  switch_fiber(&from->sp, to->sp, to->stack);
+}
+
+CUCPU_NO_SANITIZE_THREAD void Scheduler::leave_to_host(Fiber* from) {
+  leave_fiber(&from->sp, worker_.host_stack());
+}
+
+void Scheduler::suspend(Wait why) {
+  current_->wait = why;
+  switch_away();
+}
+
+void Scheduler::switch_away() {
+  Fiber* self = current_;
+  if (Fiber* next = pick()) {
+    switch_to(self, next);
+  } else {
+    leave_to_host(self);
+  }
+}
+
+void Scheduler::stop_if_cancelled() {
+  if (!worker_.grid().stopped()) return;
+  worker_.current_fault().cancelled = true;
+  abandon_fiber();
+}
+
+void Scheduler::yield() {
+  Fiber* self = current_;
+  stop_if_cancelled();
+  ++yields_;
+  Fiber* next = nullptr;
+  if (yields_ <= 2 * ready_.size() + 8) {
+    const std::uint64_t yields = yields_;
+    next = start_fiber();  // a fiber that has not started may be the one it waits for
+    if (next) yields_ = yields;
+    if (!next) next = ready_.pop();
+    if (!next) return;
+  }
+  self->wait = Wait::kReady;
+  ready_.push(self);
+  if (next) {
+    switch_to(self, next);
+  } else {
+    leave_to_host(self);
+  }
+}
+
+void Scheduler::sleep(std::uint32_t nanoseconds) {
+  constexpr std::uint32_t kLongest = 1'000'000;  // of nanosleep, by the PTX manual
+  if (nanoseconds == 0) return yield();
+  const std::uint64_t end = now_ns() + std::min(nanoseconds, kLongest);
+  const auto entry = wakes_.insert(end);
+  do yield();
+  while (now_ns() < end);
+  wakes_.erase(entry);
+}
+
+CUCPU_NO_SANITIZE_THREAD void Scheduler::abandon_fiber() {
+  leave_to_host(current_);
+  __builtin_unreachable();
+}
+
+CUCPU_NO_SANITIZE_THREAD void Scheduler::exit_fiber() {
+  Fiber* self = current_;
+  self->wait = Wait::kDone;
+  if (exited_stack_) stacks_.release(exited_stack_);
+  exited_stack_ = std::exchange(self->stack, {});
+  Fiber* next = ended_ ? nullptr : pick();
+  if (next) {
+    switch_to(self, next);
+  } else {
+    leave_to_host(self);
+  }
+  __builtin_unreachable();
+}
+
+// ---- clusters ----
+
+bool Scheduler::has_room() const {
+  const LaunchShape& shape = worker_.grid().shape();
+  const std::uint64_t after = (residents_.size() + 1) * shape.cluster.volume();
+  return after <= kMaxResidentBlocks && after * shape.block.volume() <= kMaxResidentThreads;
+}
+
+void Scheduler::place(Block& block, std::uint64_t index, std::uint32_t rank) {
+  Grid& grid = worker_.grid();
+  const LaunchShape& shape = grid.shape();
+  const Code& code = worker_.code();
+  if (code.fills_scratch && code.scratch_bytes > 0)
+    std::memset(block.scratch, 0x5a, code.scratch_bytes);
+  const Dim3 c = shape.cluster;
+  const Dim3 in{rank % c.x, rank / c.x % c.y, rank / (c.x * c.y)};
+  const std::uint64_t gx = shape.grid.x / c.x, gy = shape.grid.y / c.y;
+  block.context = {
+      .grid = {shape.grid.x, shape.grid.y, shape.grid.z},
+      .block = {shape.block.x, shape.block.y, shape.block.z},
+      .index = {static_cast<std::uint32_t>(index % gx) * c.x + in.x,
+                static_cast<std::uint32_t>(index / gx % gy) * c.y + in.y,
+                static_cast<std::uint32_t>(index / gx / gy) * c.z + in.z},
+      .cluster = {c.x, c.y, c.z},
+      .cluster_index = {in.x, in.y, in.z},
+      .cluster_rank = rank,
+      .params = grid.params(),
+      .shared = block.cluster->shared[rank],
+      .shared_bytes = shared_bytes(code, shape),
+      .dynamic_shared_bytes = shape.dynamic_shared_bytes,
+      .reserved_shared_offset = reserved_shared_offset(code, shape),
+      .block_threads = static_cast<std::uint32_t>(shape.block.volume()),
+      .cancel = grid.cancel_flag(),
+      .scratch = block.scratch,
+      .grid_workspace = grid.workspace(),
+      .grid_id = grid.id(),
+      .cluster_shared = block.cluster->shared.data(),
+      .smid = worker_.smid(),
+      .nsmid = nsmid(),
+      .current_thread = 0,
+      .current_lanes = 1,
+      .blocks_left = 0,
+      .current_blocks = 1,
+  };
+  block.linear = index;
+}
+
+void Scheduler::end_cluster(Cluster* cluster) {
+  std::erase(residents_, cluster);
+  worker_.pool().release(cluster);
+  idle_rounds_ = 0;
+  burst_ = 1;
+  changed_ns_ = 0;
+}
+
+void Scheduler::fiber_ended(Block& block) {
+  if (block.live != 0 || --block.cluster->blocks_left != 0) return;
+  ended_ = block.cluster;
+  worker_.claims().finish(1);
+}
+
+void Scheduler::drop_residents() {
+  ready_.clear();
+  unstarted_.clear();
+  ended_ = nullptr;
+  for (Cluster* cluster : residents_) {
+    for (Block* block : cluster->blocks) {
+      worker_.claims().finish(std::exchange(block->run, 0));
+      for (std::uint32_t i = 0; i < block->started; ++i) {
+        if (block->fibers[i].stack) stacks_.release(std::exchange(block->fibers[i].stack, {}));
+      }
+    }
+    worker_.pool().release(cluster);
+    worker_.claims().finish(1);
+  }
+  residents_.clear();
+  destroy_tsan_fibers(worker_.host_stack());
+}
+
+// ---- the cluster barrier ----
+
+bool Scheduler::complete_cluster_barrier(Cluster& cluster) {
+  if (cluster.arrived == 0 || cluster.arrived < cluster.live) return false;
+  cluster.arrived = 0;
+  ++cluster.phase;
+  if (Checker* const checker = worker_.grid().checker()) checker->cluster_done(cluster);
+  while (Fiber* fiber = cluster.waiters.pop()) make_ready(fiber);
+  return true;
+}
+
+void Scheduler::leave_cluster(Cluster& cluster, std::uint32_t threads) {
+  cluster.live -= threads;
+  complete_cluster_barrier(cluster);
+}
+
+void Scheduler::cluster_arrive(std::uint32_t threads) {
+  Cluster& cluster = *current_->block->cluster;
+  current_->cluster_phase = cluster.phase + 1;
+  cluster.arrived += threads;
+  complete_cluster_barrier(cluster);
+}
+
+bool Scheduler::join_cluster_waiters() {
+  Cluster& cluster = *current_->block->cluster;
+  if (static_cast<std::int32_t>(cluster.phase - current_->cluster_phase) >= 0) return false;
+  cluster.waiters.push(current_);
+  return true;
+}
+
+// ---- idle time ----
+
+std::uint64_t Scheduler::shortest_sleep() const {
+  if (wakes_.empty()) return ~std::uint64_t{0};
+  const std::uint64_t now = now_ns();
+  return *wakes_.begin() > now ? *wakes_.begin() - now : 0;
+}
+
+}  // namespace cucpu

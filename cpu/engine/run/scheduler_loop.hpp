@@ -1,0 +1,145 @@
+// cpu/engine/run/scheduler_loop.hpp: the definition of SchedulerLoop, for the source files that
+// instantiate it.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+
+#include "cpu/engine/check/check.hpp"
+#include "cpu/engine/run/clock.hpp"
+#include "cpu/engine/run/scheduler.hpp"
+#include "cpu/engine/run/worker.hpp"
+
+namespace cucpu {
+
+template <class Derived>
+bool SchedulerLoop<Derived>::run() noexcept {
+  Grid& grid = worker_.grid();
+  const Code& code = worker_.code();
+  bool has_newer_code = false;
+  try {
+    derived().configure_stacks(code);
+    begin(derived().fibers_of(grid.shape()));
+    for (;;) {
+      if (grid.stopped()) {
+        drop_residents();
+        worker_.claims().abandon();
+        break;
+      }
+      if (all_turned_ || yields_ > 2 * ready_.size() + 8) handle_idle();
+      Fiber* next = pick();
+      if (!next) {
+        if (derived().release_activemasks()) continue;
+        if (residents_.empty()) {
+          has_newer_code = &grid.latest_code() != &code;
+          if (!has_newer_code && start_cluster()) continue;
+          break;
+        }
+        if (out_of_memory_) {
+          grid.fail(2, "kernel " + code.kernel + ": no memory for the stacks of a block's threads");
+        } else {
+          report_deadlock();
+        }
+        continue;
+      }
+      enter(next);
+      if (worker_.current_fault().is_set()) worker_.report_fault();
+      if (ended_) end_cluster(std::exchange(ended_, nullptr));
+    }
+  } catch (const std::bad_alloc&) {
+    grid.fail(2, "out of memory while starting a block of kernel " + code.kernel);
+    drop_residents();
+    worker_.claims().abandon();
+  }
+  release_stacks();
+  return has_newer_code;
+}
+
+template <class Derived>
+bool SchedulerLoop<Derived>::start_cluster() {
+  Claims& claims = worker_.claims();
+  const LaunchShape& shape = worker_.grid().shape();
+  std::uint64_t index = 0;
+  if (!claims.next(index)) return false;
+  try {
+    Cluster* const cluster = worker_.pool().acquire(worker_.code(), shape);
+    const auto count = static_cast<std::uint32_t>(shape.cluster.volume());
+    for (std::uint32_t rank = 0; rank < count; ++rank) {
+      Block& block = *cluster->blocks[rank];
+      place(block, index, rank);
+      block.started = 0;
+      block.live = fibers_per_block_;
+      live_fibers_ += block.live;
+      if (block.fibers.size() < block.live) block.fibers = std::vector<Fiber>(block.live);
+      for (std::uint32_t i = 0; i < block.live; ++i) block.fibers[i].wait = Wait::kUnstarted;
+      derived().begin_block(block);
+      if (Checker* const checker = worker_.grid().checker()) checker->begin(worker_, block);
+      unstarted_.push_back(&block);
+    }
+    cluster->blocks_left = count;
+    cluster->live = std::uint64_t{count} * shape.block.volume();
+    cluster->arrived = 0;
+    cluster->phase = 0;
+    cluster->waiters.clear();
+    residents_.push_back(cluster);
+  } catch (...) {
+    claims.put_back();  // Claims::abandon counts it
+    throw;
+  }
+  idle_rounds_ = 0;
+  changed_ns_ = 0;
+  return true;
+}
+
+template <class Derived>
+bool SchedulerLoop<Derived>::start_clusters() {
+  std::uint32_t started = 0;
+  while (started < burst_ && has_room() && start_cluster()) ++started;
+  starts_first_ = started != 0;
+  if (burst_ < kMaxResidentBlocks) burst_ *= 2;  // the clusters waited for were not among the last
+  return started != 0;
+}
+
+template <class Derived>
+void SchedulerLoop<Derived>::handle_idle() {
+  constexpr std::uint64_t kPerYield = 1'000, kShortWait = 20'000;  // ns
+  constexpr std::uint64_t kLongSleep = 20'000;      // ns: worth a system call, or another cluster
+  constexpr std::uint64_t kLongestPause = 200'000;  // ns: then the grid may have been stopped
+  // More time per yield than that: the fibers do work between their yields.
+  const std::uint64_t yields = std::max(yields_, turns_), now = now_ns();
+  const bool works = now - idle_since_ns_ > yields * kPerYield;
+  const bool by_turns = std::exchange(all_turned_, false);
+  yields_ = turns_ = 0;
+  idle_since_ns_ = now;
+  if (changed_ns_ == 0) changed_ns_ = now;
+  if (!by_turns && derived().release_activemasks()) return;
+  // Most waits are short.
+  const bool cooperative = worker_.grid().shape().cooperative;
+  if (!cooperative && now - changed_ns_ < kShortWait) return;
+  // Blocks of a cooperative grid wait for each other by design. In other grids the block waited for
+  // most likely runs on another host thread: wait for some rounds before starting more clusters.
+  constexpr std::uint32_t kPatience = 16;
+  const bool take = cooperative || idle_rounds_ >= kPatience;
+  const std::uint64_t rest = shortest_sleep();
+  const bool asleep = rest >= kLongSleep && wakes_.size() >= ready_.size();
+  if ((take || asleep) && start_clusters()) return;
+  // Another host thread has to act first, or time has to pass.
+  ++idle_rounds_;
+  if (!asleep && idle_rounds_ >= 32 && std::has_single_bit(idle_rounds_) && has_deadlock())
+    return report_deadlock();
+  if (asleep) {
+    pause_ns(std::min(rest, kLongestPause));
+    idle_since_ns_ = now_ns();
+  } else if (idle_rounds_ < (rest < kLongSleep ? 1024 : 64) || works) {
+    sched_yield();
+  } else {
+    pause_ns(idle_rounds_ < 1024 ? kLongSleep : kLongestPause);
+    idle_since_ns_ = now_ns();
+  }
+}
+
+}  // namespace cucpu

@@ -1,0 +1,108 @@
+// cpu/engine/run/work_stealing.cpp
+#include "cpu/engine/run/work_stealing.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace cucpu {
+namespace {
+
+constexpr std::uint64_t pack(std::uint64_t first, std::uint64_t last) { return first << 32 | last; }
+constexpr std::uint64_t first_of(std::uint64_t packed) { return packed >> 32; }
+constexpr std::uint64_t last_of(std::uint64_t packed) { return packed & 0xffffffff; }
+
+}  // namespace
+
+WorkStealingRanges::WorkStealingRanges(std::uint64_t clusters, bool in_order,
+                                       std::uint64_t processors)
+    : clusters_{clusters}, in_order_{in_order} {
+  static const std::uint64_t here = std::max(1U, std::thread::hardware_concurrency());
+  if (processors == 0) processors = here;
+  // Few atomic operations for large grids, a balanced end for small ones.
+  claim_divisor_ = static_cast<std::uint16_t>(std::min<std::uint64_t>(4 * processors, 1024));
+  unit_ = in_order ? 1 : std::clamp<std::uint64_t>(clusters / (16 * processors), 1, 64);
+  unit_ = std::max(unit_, (clusters >> 31) + 1);  // units fit into 32 bits
+  const std::uint64_t units = unit_ == 1 ? clusters : (clusters + unit_ - 1) / unit_;
+  inline_ranges_[0].store(pack(0, units), std::memory_order_relaxed);
+  if (const std::uint64_t most = std::min({units, processors, std::uint64_t{kMaxSlots}});
+      most > kInlineSlots && !in_order) {
+    extra_ranges_ = decltype(extra_ranges_)(most - kInlineSlots);
+    slots_ = static_cast<std::uint8_t>(most);
+  }
+}
+
+void WorkStealingRanges::restrict_to(std::uint64_t cluster) noexcept {
+  clusters_ = cluster + 1;
+  unit_ = std::max<std::uint64_t>(1, cluster);  // the cluster becomes unit 1, or 0
+  const std::uint64_t unit = cluster / unit_;
+  inline_ranges_[0].store(pack(unit, unit + 1), std::memory_order_relaxed);
+}
+
+unsigned WorkStealingRanges::join() noexcept {
+  return std::min(joined_.fetch_add(1, std::memory_order_relaxed), std::uint32_t{slots_});
+}
+
+WorkStealingRanges::Range WorkStealingRanges::clusters_of(std::uint64_t first,
+                                                          std::uint64_t last) const noexcept {
+  return {first * unit_, std::min(last * unit_, clusters_)};
+}
+
+// A packed range is the whole state, and no other memory is published through it: relaxed
+// operations suffice. Grid::finish publishes what blocks write.
+bool WorkStealingRanges::claim(unsigned slot, Range& range) noexcept {
+  const unsigned own = in_order_ ? 0 : slot;
+  if (own < slots_) {
+    PackedRange& mine = range_of(own);
+    std::uint64_t packed = mine.load(std::memory_order_relaxed);
+    while (first_of(packed) < last_of(packed)) {
+      const std::uint64_t first = first_of(packed);
+      // The first claims are small (bounded by `first`): most is left to threads yet to join.
+      const std::uint64_t count =
+          in_order_ ? 1 : std::min((last_of(packed) - first) / claim_divisor_, first);
+      const std::uint64_t last = first + std::max<std::uint64_t>(1, count);
+      if (mine.compare_exchange_weak(packed, pack(last, last_of(packed)),
+                                     std::memory_order_relaxed)) {
+        range = clusters_of(first, last);
+        return true;
+      }
+    }
+  }
+  return !in_order_ && steal(slot, range);
+}
+
+bool WorkStealingRanges::steal(unsigned slot, Range& range) noexcept {
+  for (;;) {
+    const unsigned slots = std::min(joined_.load(std::memory_order_relaxed), std::uint32_t{slots_});
+    unsigned longest = 0;
+    std::uint64_t packed = 0, length = 0;
+    for (unsigned other = 0; other < slots; ++other) {
+      const std::uint64_t candidate = range_of(other).load(std::memory_order_relaxed);
+      if (last_of(candidate) - first_of(candidate) <= length) continue;
+      longest = other;
+      packed = candidate;
+      length = last_of(candidate) - first_of(candidate);
+    }
+    if (length == 0) return false;
+    const std::uint64_t last = last_of(packed);
+    const std::uint64_t first = slot < slots_ ? last - (length + 1) / 2 : last - 1;
+    if (!range_of(longest).compare_exchange_strong(packed, pack(first_of(packed), first),
+                                                   std::memory_order_relaxed))
+      continue;
+    if (first + 1 < last) range_of(slot).store(pack(first + 1, last), std::memory_order_relaxed);
+    range = clusters_of(first, first + 1);
+    return true;
+  }
+}
+
+std::uint64_t WorkStealingRanges::drain() noexcept {
+  std::uint64_t dropped = 0;
+  for (unsigned slot = 0; slot < slots_; ++slot) {
+    const std::uint64_t rest = range_of(slot).exchange(0, std::memory_order_relaxed);
+    if (first_of(rest) == last_of(rest)) continue;
+    const Range range = clusters_of(first_of(rest), last_of(rest));
+    dropped += range.last - range.first;
+  }
+  return dropped;
+}
+
+}  // namespace cucpu

@@ -1,0 +1,159 @@
+// cpu/engine/simt/prefetch.cpp
+#include "cpu/engine/simt/prefetch.hpp"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <optional>
+
+#include "cpu/engine/simt/emitter.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+namespace {
+
+constexpr std::uint64_t kLine = 64;    // bytes of a line of the cache
+constexpr std::uint64_t kAhead = 512;  // how far ahead memory is asked for, in bytes
+constexpr std::int64_t kTurns = 4;     // and in a loop, in times round
+constexpr unsigned kMost = 4;          // streams that are worth it
+
+/// By how much a value grows each time round a loop: `step` times a constant. Neither wraps nor
+/// sign matter: what comes of it is a hint.
+std::optional<Prefetch> growth(Value* value, const Loop& loop, unsigned depth = 0) {
+  if (loop.isLoopInvariant(value)) return Prefetch{};
+  auto* inst = dyn_cast<Instruction>(value);
+  if (!inst || depth > 8) return {};
+  const auto of = [&](Value* v) { return growth(v, loop, depth + 1); };
+  const auto times = [](std::optional<Prefetch> by, std::int64_t factor) {
+    if (by) by->factor *= factor;
+    return by;
+  };
+  if (auto* phi = dyn_cast<PHINode>(inst)) {
+    const BasicBlock* latch = loop.getLoopLatch();
+    if (phi->getParent() != loop.getHeader() || !latch) return {};
+    auto* next = dyn_cast<Instruction>(phi->getIncomingValueForBlock(latch));
+    if (!next || !is_contained(next->operands(), phi)) return {};
+    if (next->getOpcode() == Instruction::Add) {
+      Value* step = next->getOperand(next->getOperand(0) == phi ? 1 : 0);
+      if (loop.isLoopInvariant(step)) return Prefetch{false, step, 1};
+    }
+    return {};
+  }
+  if (isa<SExtInst, ZExtInst, IntToPtrInst, PtrToIntInst>(inst)) return of(inst->getOperand(0));
+  if (auto* pointer = dyn_cast<GetElementPtrInst>(inst)) {
+    if (pointer->getNumIndices() != 1) return {};
+    const DataLayout& layout = pointer->getModule()->getDataLayout();
+    const auto size =
+        static_cast<std::int64_t>(layout.getTypeAllocSize(pointer->getSourceElementType()));
+    if (loop.isLoopInvariant(pointer->getPointerOperand()))
+      return times(of(pointer->getOperand(1)), size);
+    return loop.isLoopInvariant(pointer->getOperand(1)) ? of(pointer->getPointerOperand())
+                                                        : std::nullopt;
+  }
+  if (!isa<BinaryOperator>(inst)) return {};
+  auto* constant = dyn_cast<ConstantInt>(inst->getOperand(1));
+  switch (inst->getOpcode()) {
+    case Instruction::Add:
+      for (unsigned fixed : {0U, 1U})
+        if (loop.isLoopInvariant(inst->getOperand(fixed))) return of(inst->getOperand(1 - fixed));
+      return {};
+    case Instruction::Mul:
+      return constant ? times(of(inst->getOperand(0)), constant->getSExtValue()) : std::nullopt;
+    case Instruction::Shl:
+      return constant && constant->getZExtValue() < 32
+                 ? times(of(inst->getOperand(0)), std::int64_t{1} << constant->getZExtValue())
+                 : std::nullopt;
+    default:
+      return {};
+  }
+}
+
+std::optional<Prefetch> stream_of(LoadInst& load, const Flow& flow, const Shapes& full,
+                                  unsigned width) {
+  Value* pointer = load.getPointerOperand();
+  const Shape shape = full[pointer];
+  const std::uint64_t size = load.getModule()->getDataLayout().getTypeStoreSize(load.getType());
+  if (!load.isSimple() || shape.kind != Shape::Strided ||
+      shape.stride != static_cast<std::int64_t>(size) || is_shared(load, pointer) ||
+      isa<AllocaInst>(getUnderlyingObject(pointer)))
+    return {};
+  if (flow.loops.empty()) return size * width >= kLine ? std::optional{Prefetch{}} : std::nullopt;
+  const Loop* loop = flow.loop_of(load.getParent());
+  auto found = loop ? growth(pointer, *loop) : std::nullopt;
+  if (!found || !found->step || isa<Constant>(found->step) ||
+      full[found->step].kind > Shape::Uniform)
+    return {};
+  return found;
+}
+
+}  // namespace
+
+Prefetches find_prefetches(const Flow& flow, const Shapes& full, unsigned width) {
+  Prefetches found;
+  if (!Triple{flow.function.getParent()->getTargetTriple()}.isAArch64()) return found;
+  for (BasicBlock* block : flow.order) {
+    const LoadInst* last = nullptr;
+    for (Instruction& inst : *block) {
+      auto* load = dyn_cast<LoadInst>(&inst);
+      const auto stream = load ? stream_of(*load, flow, full, width) : std::nullopt;
+      if (!stream) continue;
+      if (found.size() == kMost) return Prefetches{};
+      found[load] = *stream;
+      last = load;
+    }
+    if (last) found[last].last = true;
+  }
+  return found;
+}
+
+// Puts the computation of an address before an instruction of its block; false: it cannot stand
+// there.
+static bool hoist(Value* value, Instruction* before) {
+  auto* inst = dyn_cast<Instruction>(value);
+  if (!inst || inst->getParent() != before->getParent() || inst->comesBefore(before)) return true;
+  if (!isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) || inst->isIntDivRem() ||
+      !all_of(inst->operands(), [&](Value* operand) { return hoist(operand, before); }))
+    return false;
+  inst->moveBefore(before);
+  return true;
+}
+
+// Hints to the processor, which no address can make fault. They come together, before the loads of
+// the block: one between two loads costs more than it saves (saxpy on a Neoverse N1: 1.22 times
+// native code, 1.14 without hints, 1.01 so).
+void Emitter::emit_prefetch(LoadInst& load, LoadInst* made, std::uint64_t bytes) {
+  const auto stream = streams_.find(&load);
+  if (stream == streams_.end() || mode_ != Full) return;
+  asked_.push_back({stream->second, made, bytes});
+  if (!stream->second.last) return;
+  Instruction* const first = asked_.front().load;
+  if (all_of(asked_, [&](const Asked& asked) {
+        return asked.load->getParent() == first->getParent() &&
+               hoist(asked.load->getPointerOperand(), first);
+      })) {
+    const IRBuilderBase::InsertPointGuard here{b_};
+    b_.SetInsertPoint(first);
+    for (const Asked& asked : asked_) {
+      Value* from = asked.load->getPointerOperand();
+      if (Value* step = asked.stream.step ? scalar(asked.stream.step) : nullptr) {
+        if (!hoist(step, first)) continue;
+        const auto turns = static_cast<std::uint64_t>(asked.stream.factor * kTurns);
+        from = b_.CreateGEP(
+            b_.getInt8Ty(), from,
+            b_.CreateMul(b_.CreateSExtOrTrunc(step, b_.getInt64Ty()), b_.getInt64(turns)));
+      } else {
+        from = b_.CreateGEP(b_.getInt8Ty(), from, b_.getInt64(kAhead));
+      }
+      for (std::uint64_t line = 0; line < asked.bytes; line += kLine)
+        b_.CreateIntrinsic(Intrinsic::prefetch, {from->getType()},
+                           {b_.CreateGEP(b_.getInt8Ty(), from, b_.getInt64(line)), b_.getInt32(0),
+                            b_.getInt32(3), b_.getInt32(1)});
+    }
+  }
+  asked_.clear();
+}
+
+}  // namespace cucpu::simt

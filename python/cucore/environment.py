@@ -1,0 +1,99 @@
+"""Which values the environment variables of the product may have: `cucore doctor` names those that cannot be read.
+
+docs/reference/environment.md says what each of them does; a test compares the names, and the values with what the CPU device accepts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Mapping
+
+
+def _one_of(*words: str) -> Callable[[str], bool]:
+    return lambda value: value in words
+
+
+def _list_of(*words: str) -> Callable[[str], bool]:
+    return lambda value: all(word.strip() in words for word in value.split(",") if word.strip())
+
+
+def _whole(low: int, high: int) -> Callable[[str], bool]:
+    return lambda value: re.fullmatch(r"\s*[+-]?\d+", value) is not None and low <= int(value) <= high
+
+
+def _seconds(value: str) -> bool:
+    try:
+        return 0 <= float(value) <= 1e9
+    except ValueError:
+        return False
+
+
+def _mebibytes(value: str) -> bool:
+    try:
+        return 0 <= float(value) <= 1e12
+    except ValueError:
+        return False
+
+
+def _bytes(value: str) -> bool:
+    match = re.fullmatch(r"\s*\+?(\d+\.?\d*|\.\d+)\s*([kKmMgGtT]?)(i?[bB])?\s*", value)
+    if match is None:
+        return False
+    factor = float(1024 ** " KMGT".index(match[2].upper() or " "))
+    return 2**20 <= float(match[1]) * factor < 9e18
+
+
+def _absolute(value: str) -> bool:
+    return value.startswith("/")
+
+
+def _checks(value: str) -> bool:
+    words = [word.strip() for word in value.split(",") if word.strip()]
+    kinds = {"memory", "race", "init", "sync", "all"}
+    return set(words) <= kinds | {"continue"} and bool(set(words) & kinds)
+
+
+# Name: (whether a value can be read, what is expected). None: any text.
+RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
+    "CUCORE_DEVICE": (_one_of("auto", "gpu", "cpu"), "auto, gpu or cpu"),
+    "CUCORE_CPU_LIBRARY": (_absolute, "an absolute path"),
+    "CUCORE_CPU_DEVICES": (_whole(1, 64), "a number from 1 to 64"),
+    "CUCORE_CPU_THREADS": (_whole(1, 4096), "a number of threads from 1 to 4096"),
+    "CUCORE_CPU_MEMORY": (_bytes, "bytes of at least 1M, such as 4G"),
+    "CUCORE_CPU_TIMEOUT": (_seconds, "seconds, such as 10 or 0.5; 0 for no limit"),
+    "CUCORE_CHECK": (_checks, "a list of memory, race, init, sync and continue, or all"),
+    "CUCORE_CHECK_SUPPRESS": (None, "a list of kind:pattern, or a file of them"),
+    "CUCORE_CPU_CACHE": (_one_of("0", "1"), "0 or 1"),
+    "CUCORE_CACHE_DIR": (None, "a folder"),
+    "CUCORE_CACHE_SIZE": (_mebibytes, "a number of MiB"),
+    "CUCORE_CPU_REPORT": (_one_of("0", "1"), "0 or 1"),
+    "CUCORE_CPU_W": (_one_of("1", "4", "8", "16", "32"), "1, 4, 8, 16 or 32"),
+    "CUCORE_CPU_NAN": (_one_of("gpu", "exact", "host"), "gpu, exact or host"),
+    "CUCORE_CPU_QUICK": (_one_of("0", "1", "always"), "0, 1 or always"),
+    "CUCORE_CPU_STRICT": (_one_of("0", "1"), "0 or 1"),
+    "CUCORE_CPU_DUMP": (_list_of("ptx", "thread", "ssa", "block", "llvm", "asm"), "a list of ptx, thread, block, asm"),
+    "CUCORE_CPU_DUMP_DIR": (None, "a folder"),
+    "CUCORE_SITE_PACKAGES": (None, "folders, separated by colons"),
+    "CUCORE_LEAK_WARNINGS": (None, "any text"),
+}
+# Variables of the build and of the test suites: not read by the product, and no mistake.
+OTHERS = re.compile(r"CUCORE_(TEST_\w+|SOAK|LONG|LLVM_\w+|PYTHON|BENCH)")
+
+
+def wrong(environment: Mapping[str, str] = os.environ) -> list[tuple[str, str, str]]:
+    """(name, what is wrong, what to do) for each variable that is misspelled or has a value that cannot be read."""
+    found = []
+    for name, value in sorted(environment.items()):
+        if not name.startswith("CUCORE_") or not value or OTHERS.fullmatch(name):
+            continue
+        if name not in RULES:
+            close = difflib.get_close_matches(name, RULES, 1, 0.75)
+            fix = f"export {close[0]}={value}; unset {name}" if close else f"unset {name}"
+            found.append((name, f"{name} is no variable of cucore" + (f": is {close[0]} meant?" if close else ""), fix))
+            continue
+        readable, expected = RULES[name]
+        if readable is not None and not readable(value):
+            found.append((name, f"{name}={value} cannot be read: expected {expected}", f"unset {name}"))
+    return found

@@ -1,0 +1,39 @@
+"""Warnings of all packages: one category, and the line of the user's program instead of one of ours.
+
+import warnings, cucore.warning
+warnings.simplefilter("ignore", cucore.warning.CucoreWarning)
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+_OURS = ("cuda.core", "cuda.bindings", "cuda.pathfinder", "cucore", "importlib")
+
+
+class CucoreWarning(RuntimeWarning, UserWarning):
+    """Something works differently from what a program may expect: no GPU was found, a cache cannot be written, ..."""
+
+
+def _is_ours(module: str) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in _OURS)
+
+
+def _is_import(file: str) -> bool:
+    """A frame of the import system, which `warnings` does not count either."""
+    return "importlib" in file and "_bootstrap" in file
+
+
+def user_stacklevel() -> int:
+    """The stacklevel, for whoever calls this function, of the first frame outside of our packages."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+        level += not _is_import(frame.f_code.co_filename)
+    return level
+
+
+def warn(text: str, category: type[Warning] = CucoreWarning) -> None:
+    """Warn about `text` at the line of the user's program."""
+    warnings.warn(text, category, stacklevel=user_stacklevel())

@@ -1,0 +1,285 @@
+// tests/cpp/simt/kernels_test.cpp: hand-written thread code (kernels/*.ll), vectorized, against the
+// same code thread by thread.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <fstream>
+#include <tuple>
+
+#include "harness.hpp"
+
+namespace simt_test {
+namespace {
+
+std::string kernel(const std::string& name) {
+  std::ifstream file{SIMT_TEST_FOLDER "/kernels/" + name + ".ll"};
+  EXPECT_TRUE(file) << name;
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+std::vector<std::uint32_t> floats(std::size_t n) {
+  std::vector<std::uint32_t> words(n);
+  for (std::size_t i = 0; i < n; ++i)
+    words[i] = std::bit_cast<std::uint32_t>(static_cast<float>(i % 97) * 0.5f - 7);
+  return words;
+}
+
+std::vector<std::uint32_t> numbers(std::size_t n) {
+  std::vector<std::uint32_t> words(n);
+  for (std::size_t i = 0; i < n; ++i) words[i] = static_cast<std::uint32_t>(i * 2654435761u);
+  return words;
+}
+
+TEST(SimtKernels, SaxpyIsContiguousAndGuardsItsTail) {
+  Work work;
+  work.grid = {4, 1, 1};
+  work.block = {64, 1, 1};
+  work.buffers = {floats(256), floats(256)};
+  work.numbers = {203};
+  auto report = compare(parse(kernel("saxpy")), work);
+  EXPECT_EQ(report.width, 32u);
+  EXPECT_EQ(report.gathers, 0u);
+  EXPECT_GE(report.stores_contiguous, 1u);
+  EXPECT_EQ(report.wrap_guards, 0u) << "the range of ctaid says that the index cannot wrap";
+  EXPECT_EQ(report.tails, 1u) << "the group at the end runs thread by thread";
+  EXPECT_EQ(report.masked_blocks, 0u);
+}
+
+TEST(SimtKernels, ABlockThatIsNoMultipleOfTheWidthRunsItsLastLanesMasked) {
+  Work work;
+  work.grid = {3, 1, 1};
+  work.block = {37, 1, 1};
+  work.buffers = {floats(256), floats(256)};
+  work.numbers = {100};
+  compare(parse(kernel("saxpy")), work);
+}
+
+TEST(SimtKernels, LanesLeaveADivergentLoopOneByOne) {
+  Work work;
+  work.grid = {2, 1, 1};
+  work.block = {96, 1, 1};
+  work.buffers = {std::vector<std::uint32_t>(192)};
+  auto report = compare(parse(kernel("mandelbrot")), work);
+  EXPECT_EQ(report.divergent_loops, 1u);
+}
+
+TEST(SimtKernels, AnAddressFromBeforeABranchServesTheLanesThatTakeIt) {
+  for (std::uint32_t k : {0u, 8u}) {
+    Work work;
+    work.block = {96, 1, 1};
+    work.buffers = {numbers(128)};
+    work.numbers = {k};
+    compare(parse(kernel("address_before_branch")), work);
+  }
+}
+
+TEST(SimtKernels, ABranchThatOneThreadTakesRunsForItsLaneAloneAndGroupsBehindTheLastAreSkipped) {
+  for (std::uint32_t k : {0u, 1u, 15u, 16u, 31u, 50u, 94u, 95u, 96u, 4000000000u}) {
+    Work work;
+    work.grid = {3, 1, 1};
+    work.block = {96, 1, 1};
+    work.buffers = {numbers(288)};
+    work.numbers = {k};
+    auto report = compare(parse(kernel("one_thread")), work);
+    EXPECT_EQ(report.one_lane, 2u);
+    EXPECT_GE(report.last_groups, 1u);
+  }
+}
+
+TEST(SimtKernels, GroupsThatTheFirstRegionIsLeftBeforeGoOnWithAllTheirLanes) {
+  for (std::uint32_t threads : {64u, 96u, 100u, 37u}) {
+    Work work;
+    work.grid = {4, 1, 1};
+    work.block = {threads, 1, 1};
+    work.buffers = {numbers(4 * threads)};
+    auto report = compare(parse(kernel("first_thread")), work);
+    EXPECT_GE(report.last_groups, 1u);
+  }
+}
+
+/// The cell at `middle` of each thread's two, `far` bytes apart.
+cucpu::simt::Report compare_cells(const std::string& far) {
+  Work work;
+  work.grid = {3, 1, 1};
+  work.block = {96, 1, 1};
+  work.buffers = {numbers(288 + 1100), std::vector<std::uint32_t>(288)};
+  std::string text = kernel("cells");
+  return compare(parse(text.replace(text.find("FAR"), 3, far)), work);
+}
+
+TEST(SimtKernels, ALoadBetweenTwoThatAllThreadsMakeIsNoReasonToPart) {
+  EXPECT_EQ(compare_cells("8").divergent_branches, 0u);
+  EXPECT_EQ(compare_cells("4092").divergent_branches, 0u);
+}
+
+TEST(SimtKernels, ALoadThatMightBeOnAPageNobodyTouchedStaysBehindItsBranch) {
+  EXPECT_GT(compare_cells("4096").divergent_branches, 0u) << "two pages and a bit";
+  EXPECT_GT(compare_cells("-4").divergent_branches, 0u) << "on the other side";
+}
+
+TEST(SimtKernels, AWarpOfTheGridIsUniformInAGroupOfItsSize) {
+  Work work;
+  work.grid = {5, 1, 1};
+  work.block = {96, 1, 1};
+  work.buffers = {numbers(15), std::vector<std::uint32_t>(480)};
+  const auto report = compare(parse(kernel("warp_rows")), work);
+  EXPECT_EQ(report.width, 32u);
+  EXPECT_EQ(report.gathers, 0u);
+  EXPECT_EQ(report.loads_uniform, 3u) << "two parameters and the row";
+}
+
+TEST(SimtKernels, BarriersInAUniformLoopSplitTheBlockIntoRegions) {
+  Work work;
+  work.grid = {3, 1, 1};
+  work.block = {128, 1, 1};
+  work.buffers = {numbers(384), std::vector<std::uint32_t>(1)};
+  auto report = compare(parse(kernel("reduce")), work);
+  EXPECT_EQ(report.regions, 3u);
+  EXPECT_TRUE(report.groups_agree);
+}
+
+TEST(SimtKernels, ThreadsThatReturnedAreNotWaitedForAtABarrier) {
+  for (std::uint32_t n : {1u, 31u, 50u, 64u, 100u, 128u}) {
+    Work work;
+    work.block = {128, 1, 1};
+    work.buffers = {numbers(128), std::vector<std::uint32_t>(128)};
+    work.numbers = {n};
+    auto report = compare(parse(kernel("early_return")), work);
+    EXPECT_FALSE(report.groups_agree);
+  }
+}
+
+TEST(SimtKernels, WarpOperationsWorkOnWholeWarps) {
+  Work work;
+  work.block = {96, 1, 1};
+  work.buffers = {numbers(96), std::vector<std::uint32_t>(96)};
+  auto report = compare(parse(kernel("scan")), work, {0});
+  EXPECT_EQ(report.width, 32u);
+}
+
+TEST(SimtKernels, ABarrierCountsOverTheWholeBlock) {
+  for (std::uint32_t threads : {64u, 75u}) {
+    Work work;
+    work.block = {threads, 1, 1};
+    work.buffers = {std::vector<std::uint32_t>(threads)};
+    compare(parse(kernel("count")), work);
+  }
+}
+
+TEST(SimtKernels, AnIndexThatWrapsInsideAGroupIsSeen) {
+  for (std::uint32_t start : {0u, 2147483640u, 2147483600u, 4294967290u}) {
+    Work work;
+    work.block = {64, 1, 1};
+    work.buffers = {numbers(256), std::vector<std::uint32_t>(64)};
+    work.numbers = {start};
+    auto report = compare(parse(kernel("wrap")), work);
+    EXPECT_GT(report.wrap_guards, 0u);
+  }
+}
+
+TEST(SimtKernels, AtomicsOfLanesThatCollideAllCount) {
+  Work work;
+  work.grid = {2, 1, 1};
+  work.block = {128, 1, 1};
+  work.buffers = {numbers(128), std::vector<std::uint32_t>(16)};
+  compare(parse(kernel("histogram")), work);
+}
+
+TEST(SimtKernels, ARetryLoopOfCompareAndSwapEnds) {
+  Work work;
+  work.block = {64, 1, 1};
+  work.buffers = {std::vector<std::uint32_t>(1)};
+  compare(parse(kernel("cas")), work);
+}
+
+TEST(SimtKernels, ALoopThatTakesALockIsRefused) {
+  Work work;
+  work.buffers = {std::vector<std::uint32_t>(1)};
+  auto report = run_vectorized(parse(kernel("lock")), work, 16);
+  EXPECT_EQ(report.refusal, "loop that takes a lock");
+}
+
+std::string waiting(std::string write) {
+  std::string text = kernel("wait");
+  return text.replace(text.find("WRITE"), 5, write);
+}
+
+TEST(SimtKernels, OneThreadMayWaitForAnotherBlock) {
+  for (const char* write : {"", "store i32 7, ptr %own, align 4, !cucpu.space !1"}) {
+    Work work;
+    work.block = {64, 1, 1};
+    work.buffers = {
+        std::vector<std::uint32_t>(64, 1)};  // it has written already: one block runs alone here
+    auto report = run_vectorized(parse(waiting(write)), work, 16);
+    EXPECT_EQ(report.refusal, "");
+  }
+}
+
+TEST(SimtKernels, AWaitThatThreadsOfTheSameBlockMayEndIsRefused) {
+  Work work;
+  work.block = {64, 1, 1};
+  work.buffers = {std::vector<std::uint32_t>(64, 1)};
+  const char* const writes[] = {
+      "store i32 1, ptr %q, align 4, !cucpu.space !0",
+      "%x = atomicrmw add ptr %q, i32 1 monotonic, align 4, !cucpu.space !0",
+      "store i32 1, ptr %q, align 4"};
+  for (const char* write : writes)
+    EXPECT_EQ(run_vectorized(parse(waiting(write)), work, 16).refusal,
+              "loop that waits for another thread")
+        << write;
+  std::string everyone = waiting("");
+  everyone.replace(everyone.find("icmp eq i32 %tid, 0"), 19, "icmp ult i32 %tid, 2");
+  EXPECT_EQ(run_vectorized(parse(everyone), work, 16).refusal,
+            "loop that waits for another thread");
+}
+
+TEST(SimtKernels, PrivateArraysAndRowsOfATwoDimensionalBlock) {
+  for (cucpu::Dim3 block : {cucpu::Dim3{24, 4, 1}, cucpu::Dim3{16, 8, 1}, cucpu::Dim3{1, 24, 1},
+                            cucpu::Dim3{5, 7, 2}}) {
+    Work work;
+    work.block = block;
+    work.buffers = {std::vector<std::uint32_t>(24 * 64)};
+    compare(parse(kernel("private")), work, {0, 4, 8, 16, 32});
+  }
+}
+
+TEST(SimtKernels, RowsOfNeighbouringBlocksAreRunThroughTogether) {
+  for (cucpu::Dim3 block : {cucpu::Dim3{32, 3, 1}, cucpu::Dim3{16, 2, 1}, cucpu::Dim3{64, 4, 1},
+                            cucpu::Dim3{4, 5, 1}}) {
+    for (std::uint32_t blocks : {1u, 2u, 9u, 40u}) {
+      Work work;
+      work.grid = {blocks, 1, 1};
+      work.block = block;
+      const std::uint32_t n = block.x * blocks;
+      work.buffers = {numbers(n * block.y), std::vector<std::uint32_t>(n * block.y, 7)};
+      // Code is made for a shape of blocks: it is the same for every number of them.
+      const std::vector<unsigned> widths =
+          blocks == 9 ? std::vector<unsigned>{4, 8, 16, 32} : std::vector<unsigned>{16};
+      for (std::uint32_t wide : {n, n - 3}) {
+        work.numbers = {wide};
+        compare(parse(kernel("rows")), work, widths);
+      }
+    }
+  }
+}
+
+TEST(SimtKernels, AComparisonWithAMultipleOfTheWidthPartsNoLanes) {
+  const std::tuple<const char*, const char*, bool> rows[] = {
+      {"ult", "32", true},  {"ule", "31", true},  {"ugt", "31", true},  {"uge", "32", true},
+      {"slt", "64", true},  {"sgt", "63", true},  {"ult", "33", false}, {"ule", "32", false},
+      {"ugt", "32", false}, {"uge", "31", false}, {"eq", "32", false},
+  };
+  for (auto [predicate, bound, together] : rows) {
+    std::string text = kernel("first_warp");
+    text.replace(text.find("PREDICATE"), 9, predicate);
+    text.replace(text.find("BOUND"), 5, bound);
+    Work work;
+    work.block = {96, 1, 1};
+    work.buffers = {std::vector<std::uint32_t>(96)};
+    auto report = compare(parse(text), work);
+    EXPECT_EQ(report.divergent_branches == 0, together) << predicate << ' ' << bound;
+  }
+}
+
+}  // namespace
+}  // namespace simt_test

@@ -1,0 +1,319 @@
+// tests/cpp/simt/targets_test.cpp: block code for machines that are not at hand: the ten benchmark
+// kernels (bench/cpp/kernels/source.cu, as NVRTC compiles them) become assembly, which is read
+// here. Nothing of it runs.
+#include <gtest/gtest.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "cpu/engine/nan/canonical_select.hpp"
+#include "cpu/engine/nan/min_max.hpp"
+#include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/vectorize.hpp"
+#include "cpu/engine/simt/widen_masks.hpp"
+#include "cpu/engine/translate/translate.hpp"
+#include "cpu/ptx/parser.hpp"
+
+namespace {
+
+using namespace llvm;
+
+struct Made {
+  cucpu::simt::Report report;
+  std::string assembly;
+};
+
+std::unique_ptr<TargetMachine> machine(const char* cpu,
+                                       const std::string& triple = "x86_64-unknown-linux-gnu") {
+  static const bool ready = [] {
+    InitializeAllTargetInfos();
+    InitializeAllTargets();
+    InitializeAllTargetMCs();
+    InitializeAllAsmPrinters();
+    return true;
+  }();
+  (void)ready;
+  std::string error;
+  const Target* target = TargetRegistry::lookupTarget(triple, error);
+  if (!target) return nullptr;
+  return std::unique_ptr<TargetMachine>{
+      target->createTargetMachine(triple, cpu, "", TargetOptions{}, Reloc::PIC_)};
+}
+
+Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 block,
+             TargetMachine& target) {
+  cucpu::ptx::Diagnostics diagnostics{"test"};
+  auto parsed = cucpu::ptx::parse(ptx, diagnostics);
+  EXPECT_FALSE(diagnostics.failed()) << diagnostics.log();
+  const cucpu::ptx::Module* modules[] = {parsed.module.get()};
+  LLVMContext context;
+  cucpu::TranslateOptions options;
+  options.native_half = false;
+  auto translation = cucpu::translate(modules, context, options);
+  Module& module = *translation.module;
+  module.setTargetTriple(target.getTargetTriple().str());
+  module.setDataLayout(target.createDataLayout());
+  cucpu::simt::Options how;
+  how.block = block;
+  how.target = &target;
+  auto made = cucpu::simt::vectorize(*module.getFunction(kernel), how);
+  EXPECT_EQ(made.report.refusal, "") << kernel;
+  if (!made.function) return {made.report, ""};
+  for (Function& function : module)
+    if (&function != made.function && !function.isDeclaration()) function.deleteBody();
+  EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
+  cucpu::simt::optimize(*made.function, &target);
+  cucpu::lower_min_max(*made.function, &target);
+  cucpu::fold_canonical_selects(*made.function, &target);
+  cucpu::simt::widen_masks(*made.function, &target);
+  EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
+  SmallString<0> text;
+  raw_svector_ostream out{text};
+  legacy::PassManager passes;
+  EXPECT_FALSE(target.addPassesToEmitFile(passes, out, nullptr, CodeGenFileType::AssemblyFile));
+  passes.run(module);
+  return {made.report, text.str().str()};
+}
+
+std::size_t count(const std::string& text, const std::string& pattern) {
+  const std::regex regex{pattern};
+  return static_cast<std::size_t>(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
+}
+
+std::string ten() {
+  std::ifstream file{SIMT_TEST_FOLDER "/ten.ptx"};
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+struct Row {
+  const char* kernel;
+  cucpu::Dim3 block;
+  const char* vector;  ///< an instruction that must work on whole registers
+};
+
+const Row kRows[] = {
+    {"saxpy", {256, 1, 1}, "vfmadd[0-9]+ps"},
+    {"vector_add", {256, 1, 1}, "vaddps"},
+    {"matmul", {16, 16, 1}, "vfmadd[0-9]+ps"},
+    {"reduce", {256, 1, 1}, "vaddps"},
+    {"histogram", {256, 1, 1}, "vmovup|vpmovzx|vmovdq|vpadd|vpsll"},
+    {"mandelbrot", {16, 16, 1}, "vmulps|vfmadd[0-9]+ps"},
+    {"blackscholes", {256, 1, 1}, "vfmadd[0-9]+ps"},
+    {"nbody", {256, 1, 1}, "vfmadd[0-9]+ps"},
+    {"stencil", {32, 8, 1}, "vaddps"},
+    {"scan", {256, 1, 1}, "vpaddd"},
+};
+
+void look(const char* cpu, const std::string& registers) {
+  auto target = machine(cpu);
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  const std::string ptx = ten();
+  ASSERT_FALSE(ptx.empty());
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(row.kernel);
+    Made made = compile(ptx, row.kernel, row.block, *target);
+    // Whole registers do the work: many more instructions on them than scalar arithmetic.
+    std::size_t wide =
+        count(made.assembly, "(" + std::string{row.vector} + ")[a-z0-9]*\t[^\n]*%" + registers);
+    EXPECT_GE(wide, 1u) << "no " << row.vector << " on %" << registers;
+    std::size_t scalar = count(made.assembly, "\tv(add|sub|mul|div|sqrt|fn?m(add|sub)[0-9]+)ss\t");
+    std::size_t vector = count(made.assembly, "\tv(add|sub|mul|div|sqrt|fn?m(add|sub)[0-9]+)ps\t");
+    // The end of the grid runs thread by thread: every operation once more.
+    std::size_t alone = made.report.tails ? vector : 0;
+    EXPECT_LE(scalar, 8 + vector / 4 + alone) << vector << " vector instructions";
+    EXPECT_EQ(count(made.assembly, "\tcallq?\t(expf|logf|sqrtf|fmaf|floorf)"), 0u);
+  }
+}
+
+TEST(SimtTargets, Avx2CodeOfTheTenKernelsWorksOnYmmRegisters) { look("x86-64-v3", "ymm"); }
+TEST(SimtTargets, Avx512CodeOfTheTenKernelsWorksOnZmmRegisters) { look("x86-64-v4", "zmm"); }
+
+// Hints stand together before the loads they are about; between loads they cost more than they
+// save.
+TEST(SimtTargets, AArch64CodeOfAStreamAsksAheadBeforeItLoads) {
+  auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
+  if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
+  const std::string ptx = ten();
+  for (const char* kernel : {"saxpy", "vector_add"}) {
+    const std::string code = compile(ptx, kernel, {256, 1, 1}, *target).assembly;
+    EXPECT_EQ(
+        count(code,
+              "prfm\tpldl1keep, \\[x[0-9]+, #512\\]\n\tprfm\tpldl1keep, \\[x[0-9]+, #512\\]\n"),
+        1u)
+        << code;
+    EXPECT_EQ(count(code, "prfm"), 2u) << kernel;
+    EXPECT_LT(code.find("prfm"), code.find("ldp\tq")) << kernel;
+  }
+  // A grid that strides over its data: the next places of the loop, too.
+  const std::string strides = compile(ptx, "histogram", {256, 1, 1}, *target).assembly;
+  EXPECT_EQ(count(strides, "prfm"), 1u) << strides;
+  EXPECT_LT(strides.find("prfm"), strides.find("sxtw]")) << "before the load it is about";
+  // What all threads read at a time is in the caches.
+  EXPECT_EQ(count(compile(ptx, "nbody", {256, 1, 1}, *target).assembly, "prfm"), 0u);
+  if (auto other = machine("x86-64-v3")) {
+    EXPECT_EQ(count(compile(ptx, "saxpy", {256, 1, 1}, *other).assembly, "prefetch"), 0u);
+  }
+}
+
+// A value of sixteen lanes takes four of AArch64's registers: with many of them in use at a time,
+// eight lanes are faster. One register of AVX-512 holds all sixteen.
+TEST(SimtTargets, KernelsThatNeedManyVectorsAtATimeHaveFewerLanes) {
+  auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
+  if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
+  const std::string ptx = ten();
+  EXPECT_EQ(compile(ptx, "blackscholes", {256, 1, 1}, *target).report.width, 8u);
+  EXPECT_EQ(compile(ptx, "saxpy", {256, 1, 1}, *target).report.width, 16u);
+  if (auto other = machine("x86-64-v4")) {
+    EXPECT_EQ(compile(ptx, "blackscholes", {256, 1, 1}, *other).report.width, 16u);
+  }
+}
+
+// Where a value is one register, fewer lanes would need as many registers.
+TEST(SimtTargets, AValueOfOneRegisterKeepsItsLanes) {
+  auto target = machine("x86-64-v4");
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  std::string text = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry many(.param .u64 out, .param .u64 in) {
+  .reg .b32 %r<2>; .reg .b64 %rd<5>; .reg .f32 %f<64>;
+  ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [in];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+)";
+  for (int i = 0; i < 48; ++i)
+    text +=
+        "  ld.global.f32 %f" + std::to_string(i) + ", [%rd2+" + std::to_string(4096 * i) + "];\n";
+  for (int i = 1; i < 48; ++i) text += "  add.f32 %f0, %f0, %f" + std::to_string(i) + ";\n";
+  text += "  st.global.f32 [%rd1], %f0;\n  ret;\n}\n";
+  const auto report = compile(text, "many", {256, 1, 1}, *target).report;
+  EXPECT_GT(report.pressure, 40u);
+  EXPECT_EQ(report.width, 16u);
+}
+
+// What says which group runs is for fault reports; between stores that stream through memory it is
+// dear, so it is said once.
+TEST(SimtTargets, KernelsWhoseAddressesFollowFromIndicesDoNotSayWhichGroupRuns) {
+  const std::string ptx = ten();
+  const std::string field = std::to_string(offsetof(cucpu::BlockContext, current_thread));
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    for (const Row& row : kRows) {
+      const std::string kernel = row.kernel;
+      const bool by_index =
+          kernel == "saxpy" || kernel == "vector_add" || kernel == "stencil" || kernel == "scan";
+      if (!by_index && kernel != "histogram") continue;  // whose bins come from memory
+      Made made = compile(ptx, row.kernel, row.block, *target);
+      const std::size_t stores =
+          count(made.assembly, "\tmov[lq]\t[^\n]*, " + field + "\\(%r(?!sp|bp)");
+      if (by_index)
+        EXPECT_EQ(stores, 1u) << kernel << " on " << cpu;
+      else
+        EXPECT_GT(stores, 1u) << kernel << " on " << cpu;
+    }
+  }
+}
+
+TEST(SimtTargets, AnIndexFromMemoryIsAGatherOnAvx512AndAContiguousOneIsNot) {
+  auto target = machine("x86-64-v4");
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  const std::string head = ".version 8.0\n.target sm_90\n.address_size 64\n";
+  const std::string text = head + R"(
+.visible .entry pick(.param .u64 out, .param .u64 in, .param .u64 index) {
+  .reg .b32 %r<8>; .reg .b64 %rd<12>; .reg .f32 %f<2>;
+  ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [in]; ld.param.u64 %rd3, [index];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+  mad.lo.s32 %r4, %r1, %r2, %r3;
+  mul.wide.s32 %rd4, %r4, 4;
+  add.s64 %rd5, %rd3, %rd4;
+  ld.global.u32 %r5, [%rd5];
+  mul.wide.s32 %rd6, %r5, 4;
+  add.s64 %rd7, %rd2, %rd6;
+  ld.global.f32 %f1, [%rd7];
+  add.s64 %rd8, %rd1, %rd4;
+  st.global.f32 [%rd8], %f1;
+  ret;
+})";
+  Made made = compile(text, "pick", {256, 1, 1}, *target);
+  EXPECT_EQ(made.report.gathers, 1u);
+  EXPECT_GE(count(made.assembly, "\tvp?gather[dq]+(ps|d)?"), 1u);
+  EXPECT_EQ(count(made.assembly, "scatter"), 0u) << "the store is contiguous";
+}
+
+// The largest of a warp: FMAXNM once for each register that comes from memory, for each that is
+// left in a step (half of them, then the halves of one), and for what memory sees.
+TEST(SimtTargets, AArch64CodeOfTheLargestOfAWarpIsOneInstructionAStep) {
+  auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
+  if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
+  std::string steps;
+  for (int by : {16, 8, 4, 2, 1})
+    steps += "shfl.sync.bfly.b32 %g, %f, " + std::to_string(by) + ", 31, -1; max.f32 %f, %f, %g;\n";
+  const std::string ptx = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {
+  .reg .b32 %t; .reg .f32 %f, %g; .reg .b64 %out, %at;
+  ld.param.u64 %out, [out];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %at, %t, 4;
+  add.u64 %out, %out, %at;
+  ld.global.f32 %f, [%out];
+)" + steps + "st.global.f32 [%out], %f; ret; }";
+  const Made made = compile(ptx, "k", {256, 1, 1}, *target);
+  EXPECT_EQ(made.report.width, 32u);
+  EXPECT_EQ(count(made.assembly, "\tfmaxnm\t"), 8u + (4 + 2 + 1 + 1 + 1) + 1) << made.assembly;
+  EXPECT_EQ(count(made.assembly, "\t(fcm[a-z]+|bsl|bit|bif)\t"), 0u) << made.assembly;
+}
+
+// A loop that every lane leaves when it likes, and a choice in it: masks go around it and are
+// combined. They stay what the comparisons give; nothing goes lane by lane.
+TEST(SimtTargets, AArch64CodeKeepsMasksInWholeRegisters) {
+  auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
+  if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
+  const std::string ptx = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {
+  .reg .pred %p, %q; .reg .b32 %t, %n, %v; .reg .b64 %out, %at;
+  ld.param.u64 %out, [out];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %at, %t, 4;
+  add.u64 %out, %out, %at;
+  ld.global.u32 %n, [%out];
+  mov.u32 %v, 0;
+L:
+  setp.gt.s32 %q, %n, 5;
+  setp.lt.s32 %p, %v, 77;
+  and.pred %q, %q, %p;
+  @%q mad.lo.s32 %v, %v, %n, 3;
+  shfl.sync.bfly.b32 %t, %v, 1, 31, -1;
+  add.s32 %v, %v, %t;
+  sub.s32 %n, %n, 1;
+  setp.gt.s32 %p, %n, 0;
+  @%p bra L;
+  st.global.u32 [%out], %v;
+  ret;
+})";
+  const Made made = compile(ptx, "k", {256, 1, 1}, *target);
+  EXPECT_EQ(made.report.width, 32u);
+  EXPECT_EQ(count(made.assembly, "\tumov\t|\tmov\tv[0-9]+\\.b\\[|\tubfx\t[^\n]*, #1\n"), 0u)
+      << made.assembly;
+  EXPECT_EQ(count(made.assembly, "\tushll2?\t"), 0u) << made.assembly;
+}
+
+}  // namespace
