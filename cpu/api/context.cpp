@@ -344,7 +344,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer_handle, unsigned int flags) {
     require(&peer.device != &context.device, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     const std::lock_guard lock{context.peers_mutex};
     require(context.peers.insert(peer.id).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
-    MemoryMap::instance().touch();
+    MemoryMap::instance().mark_changed();
   });
 }
 
@@ -354,7 +354,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer_handle) {
     Context& peer = context_of(peer_handle);
     const std::lock_guard lock{context.peers_mutex};
     require(context.peers.erase(peer.id) == 1, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
-    MemoryMap::instance().touch();
+    MemoryMap::instance().mark_changed();
   });
 }
 

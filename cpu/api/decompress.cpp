@@ -9,8 +9,8 @@
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/memory.hpp"
+#include "cpu/exec/memory_access.hpp"
 #include "cpu/exec/ops.hpp"
-#include "cpu/exec/touch.hpp"
 
 using namespace cucpu::driver;
 
@@ -32,7 +32,7 @@ void check(const CUmemDecompressParams& p) {
 void decompress(const CUmemDecompressParams& p) {
   const auto name = [] { return std::string{"batch decompression"}; };
   std::vector<unsigned char> in(p.srcNumBytes), out(p.dstNumBytes);
-  touch_memory([&] { std::memcpy(in.data(), p.src, p.srcNumBytes); }, name);
+  access_memory([&] { std::memcpy(in.data(), p.src, p.srcNumBytes); }, name);
   std::optional<std::size_t> bytes;
   switch (p.algo) {
     case CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE:
@@ -45,7 +45,7 @@ void decompress(const CUmemDecompressParams& p) {
       bytes = lz4_decompress_block(in, out);
       break;
   }
-  touch_memory(
+  access_memory(
       [&] {
         std::memcpy(p.dst, out.data(), bytes.value_or(0));
         if (p.dstActBytes) *p.dstActBytes = static_cast<cuuint32_t>(bytes.value_or(0));

@@ -125,11 +125,11 @@ void initialize() {
   hooks.multicast = multicast_copies;
   MemoryMap::instance().name_devices = device_count() > 1;
   if (device_count() > 1) {
-    cucpu::peer_access_check() = [](const void* reach, std::uintptr_t address, bool write) {
-      return can_access(*static_cast<Context*>(const_cast<void*>(reach)), address, write);
+    cucpu::peer_access_check() = [](const void* context, std::uintptr_t address, bool write) {
+      return can_access(*static_cast<Context*>(const_cast<void*>(context)), address, write);
     };
-    cucpu::array_access_check() = [](const void* reach, const void* home) {
-      return can_access_arrays(*static_cast<Context*>(const_cast<void*>(reach)),
+    cucpu::array_access_check() = [](const void* context, const void* home) {
+      return can_access_arrays(*static_cast<Context*>(const_cast<void*>(context)),
                                *static_cast<const Context*>(home));
     };
   }

@@ -207,7 +207,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*
       record->readable_by = readable;
       record->writable_by = writable;
     }
-    MemoryMap::instance().touch();
+    MemoryMap::instance().mark_changed();
   });
 }
 

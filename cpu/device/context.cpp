@@ -211,7 +211,7 @@ void Context::tear_down() {
   {
     const std::lock_guard lock{peers_mutex};
     peers.clear();
-    MemoryMap::instance().touch();
+    MemoryMap::instance().mark_changed();
   }
   heap.clear();
   reset_limits();

@@ -4,7 +4,7 @@
 #include "cpu/device/array.hpp"
 #include "cpu/device/memory.hpp"
 #include "cpu/device/submit.hpp"
-#include "cpu/exec/touch.hpp"
+#include "cpu/exec/memory_access.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -114,7 +114,7 @@ void take_source(Stream& stream, CopyOp& op) {
   take.dst = op.staged.data();
   take.dst_pitch = take.width;
   take.dst_slice = take.width * take.height;
-  touch_in(context_of(stream), [&] { take.execute(); });
+  access_in(context_of(stream), [&] { take.execute(); });
   op.box.src = op.staged.data();
   op.box.src_pitch = take.dst_pitch;
   op.box.src_slice = take.dst_slice;

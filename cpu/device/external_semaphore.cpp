@@ -8,8 +8,8 @@
 
 #include <cstring>
 
+#include "cpu/exec/memory_access.hpp"
 #include "cpu/exec/polling_run.hpp"
-#include "cpu/exec/touch.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -69,7 +69,7 @@ void ExternalSemaphore::signal(unsigned long long value) const {
     if (write(fd_, &one, sizeof one) != sizeof one) fail(CUDA_ERROR_OPERATING_SYSTEM);
     return;
   }
-  touch_memory(
+  access_memory(
       [this, value] {
         unsigned long long now = counter_->load();
         while (now < value && !counter_->compare_exchange_weak(now, value)) {
@@ -81,7 +81,7 @@ void ExternalSemaphore::signal(unsigned long long value) const {
 bool ExternalSemaphore::try_wait(unsigned long long value) const {
   if (counter_) {
     unsigned long long now = 0;
-    touch_memory([&] { now = counter_->load(); }, name_of_counter);
+    access_memory([&] { now = counter_->load(); }, name_of_counter);
     return now >= value;
   }
   std::uint64_t taken = 0;

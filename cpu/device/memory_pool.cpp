@@ -417,7 +417,7 @@ void MemPool::set_access(const CUmemAccessDesc& access) {
   }
   const std::lock_guard lock{mutex_};
   access_[access.location.id] = access.flags;
-  MemoryMap::instance().touch();
+  MemoryMap::instance().mark_changed();
 }
 
 CUmemAccess_flags MemPool::access_of(const CUmemLocation& location) {

@@ -5,7 +5,7 @@
 
 #include "cpu/device/capture.hpp"
 #include "cpu/device/context.hpp"
-#include "cpu/exec/touch.hpp"
+#include "cpu/exec/memory_access.hpp"
 
 namespace cucpu::driver {
 
@@ -22,7 +22,7 @@ void run_synchronously(const Ref<InstantOp>& op) {
                                               ? context.blocking_streams_with_work().empty()
                                               : context.legacy_stream().drained());
   if (idle) {
-    touch_in(context, [&] { op->execute(); });
+    access_in(context, [&] { op->execute(); });
   } else {
     stream->wait(stream->submit(op));
   }

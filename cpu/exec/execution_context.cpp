@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cpu/exec/error_code.hpp"
+#include "cpu/exec/memory_access.hpp"
 #include "cpu/exec/thread_pool.hpp"
-#include "cpu/exec/touch.hpp"
 
 namespace cucpu::driver {
 namespace {

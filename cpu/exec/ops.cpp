@@ -10,9 +10,9 @@
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/exec/callback.hpp"
+#include "cpu/exec/memory_access.hpp"
 #include "cpu/exec/polling_run.hpp"
 #include "cpu/exec/thread_pool.hpp"
-#include "cpu/exec/touch.hpp"
 
 namespace cucpu::driver {
 
@@ -80,7 +80,7 @@ bool satisfied(T now, T wanted, unsigned flags) {
 bool is_satisfied(const CUstreamBatchMemOpParams& op) {
   const auto& wait = op.waitValue;
   bool result = false;
-  touch_memory(
+  access_memory(
       [&] {
         result = op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64
                      ? satisfied<std::uint64_t>(word<std::uint64_t>(wait.address).load(),
@@ -133,8 +133,8 @@ void write(const CUstreamBatchMemOpParams& op) {
 void perform(const CUstreamBatchMemOpParams& op) {
   if (check::kinds_in_environment() != 0) [[unlikely]]
     check_host_write(op.writeValue.address, 8);
-  touch_memory([&] { write(op); },
-               [&] { return text_of("a stream's write to 0x%llx", op.writeValue.address); });
+  access_memory([&] { write(op); },
+                [&] { return text_of("a stream's write to 0x%llx", op.writeValue.address); });
 }
 
 /// The execution of one list of memory operations.
@@ -186,12 +186,12 @@ void BoxCopy::execute() const {
     check_host_write(reinterpret_cast<std::uintptr_t>(dst),
                      (depth - 1) * dst_slice + (height - 1) * dst_pitch +
                          width);  // the gaps between rows count as initialized
-  touch_memory([this] { move(); },
-               [this] {
-                 return "copy of " + extent_text(width, height, depth) +
-                        text_of(" from 0x%llx to 0x%llx", reinterpret_cast<CUdeviceptr>(src),
-                                reinterpret_cast<CUdeviceptr>(dst));
-               });
+  access_memory([this] { move(); },
+                [this] {
+                  return "copy of " + extent_text(width, height, depth) +
+                         text_of(" from 0x%llx to 0x%llx", reinterpret_cast<CUdeviceptr>(src),
+                                 reinterpret_cast<CUdeviceptr>(dst));
+                });
 }
 
 void FillOp::write() const {
@@ -216,11 +216,11 @@ void FillOp::execute() const {
   const std::size_t row = params.width * params.elementSize;
   if (check::kinds_in_environment() != 0 && params.height > 0) [[unlikely]]
     check_host_write(params.dst, (params.height - 1) * params.pitch + row);
-  touch_memory([this] { write(); },
-               [&] {
-                 return "fill of " + extent_text(row, params.height, 1) +
-                        text_of(" at 0x%llx", params.dst);
-               });
+  access_memory([this] { write(); },
+                [&] {
+                  return "fill of " + extent_text(row, params.height, 1) +
+                         text_of(" at 0x%llx", params.dst);
+                });
 }
 
 Progress HostOp::run(Task&) {

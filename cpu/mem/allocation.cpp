@@ -133,7 +133,7 @@ void MemoryMap::insert(const AllocationRef& allocation) {
   if (allocation->id == 0) allocation->id = g_next_id.fetch_add(1, std::memory_order_relaxed);
   const std::unique_lock lock{mutex_};
   by_base_[allocation->base] = allocation;
-  touch();
+  mark_changed();
 }
 
 void MemoryMap::insert_new(const AllocationRef& allocation) {
@@ -162,7 +162,7 @@ AllocationRef MemoryMap::remove(std::uintptr_t base,
   if (at == by_base_.end() || (only && !only(*at->second))) return nullptr;
   AllocationRef found = std::move(at->second);
   by_base_.erase(at);
-  touch();
+  mark_changed();
   record_freed(*found);
   return found;
 }
@@ -170,7 +170,7 @@ AllocationRef MemoryMap::remove(std::uintptr_t base,
 void MemoryMap::forget(std::uintptr_t base) noexcept {
   const std::unique_lock lock{mutex_};
   by_base_.erase(base);
-  touch();
+  mark_changed();
 }
 
 void MemoryMap::release_context(std::uint64_t context_id) noexcept {
@@ -184,7 +184,7 @@ void MemoryMap::release_context(std::uint64_t context_id) noexcept {
       record_freed(*here->second);
       removed.insert(by_base_.extract(here));
     }
-    touch();
+    mark_changed();
   }
   for (const auto& [base, allocation] : removed) drop(allocation);
 }

@@ -102,12 +102,12 @@ class MemoryMap {
 
   static void drop(const AllocationRef& allocation);
 
-  /// Changes with every allocation, free, and change of access rights (touch()): cached results of
-  /// earlier lookups are then invalid.
+  /// Changes with every allocation, free, and change of access rights (mark_changed()): cached
+  /// results of earlier lookups are then invalid.
   [[nodiscard]] std::uint64_t version() const noexcept {
     return version_.load(std::memory_order_acquire);
   }
-  void touch() noexcept { version_.fetch_add(1, std::memory_order_acq_rel); }
+  void mark_changed() noexcept { version_.fetch_add(1, std::memory_order_acq_rel); }
 
  private:
   std::atomic<std::uint64_t> version_{1};

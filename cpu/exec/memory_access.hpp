@@ -1,5 +1,5 @@
-// cpu/exec/touch.hpp: accesses of queued work to memory that the program named. Memory that is
-// unmapped by then sets the context's error with a report, as a kernel's illegal access does.
+// cpu/exec/memory_access.hpp: accesses of queued work to memory that the program named. Memory that
+// is unmapped by then sets the context's error with a report, as a kernel's illegal access does.
 #pragma once
 
 #include <string>
@@ -15,20 +15,20 @@ struct IllegalAddress : Error {
   std::string report;
 };
 
-[[noreturn]] void fail_touch(const MemoryFault& fault, std::string work);
+[[noreturn]] void fail_access(const MemoryFault& fault, std::string work);
 
 /// Runs plain reads and writes (see try_access()). Throws IllegalAddress on a fault; `name()` is
 /// the start of the report and names the work.
 template <class Work, class Name>
-void touch_memory(const Work& work, const Name& name) {
+void access_memory(const Work& work, const Name& name) {
   MemoryFault fault;
   if (!try_access(work, fault)) [[unlikely]]
-    fail_touch(fault, name());
+    fail_access(fault, name());
 }
 
 /// Runs work in the calling thread. An IllegalAddress sets the context's error and is rethrown.
 template <class Work>
-void touch_in(ExecutionContext& context, const Work& work) {
+void access_in(ExecutionContext& context, const Work& work) {
   try {
     work();
   } catch (const IllegalAddress&) {

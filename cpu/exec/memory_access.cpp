@@ -1,5 +1,5 @@
 // Fault reports of queued work.
-#include "cpu/exec/touch.hpp"
+#include "cpu/exec/memory_access.hpp"
 
 #include <cstdio>
 
@@ -8,7 +8,7 @@
 
 namespace cucpu::driver {
 
-void fail_touch(const MemoryFault& fault, std::string work) {
+void fail_access(const MemoryFault& fault, std::string work) {
   IllegalAddress error{{CUDA_ERROR_ILLEGAL_ADDRESS}, std::move(work)};
   error.report += ": illegal memory access";
   if (fault.has_address) {
