@@ -1,4 +1,4 @@
-"""Wheels named cuda-core, cuda-bindings and cuda-pathfinder that hold nothing but the requirement of cucore.
+"""Wheels named cuda-core, cuda-bindings, cuda-pathfinder and cuda-python that hold nothing but the requirement of cucore.
 
 Packages that depend on NVIDIA's by name are satisfied by them. Versions are those of the modules we provide, as local versions
 (1.2.2+cucore): they meet the same requirements, and pip takes them before NVIDIA's 1.2.2 where it can see both.
@@ -21,6 +21,10 @@ PACKAGES = {
     "cuda-core": ("python/cuda/core/_version.py", ("cu12", "cu13")),
     "cuda-bindings": ("python/cuda/bindings/_version.py", ("all",)),
     "cuda-pathfinder": ("python/cuda/pathfinder/__init__.py", ("cu12", "cu13", "all")),
+    "cuda-python": (
+        "python/cuda/bindings/_version.py",
+        ("all",),
+    ),  # NVIDIA's name for all of them; it has the bindings' version
 }
 
 

@@ -86,7 +86,7 @@ class Environment:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Environment:
     made = Environment(tmp_path_factory.mktemp("environment"))
-    made.install("--find-links", wheels, "cuda-core[cu13]", "cuda-bindings", "cuda-pathfinder")
+    made.install("--find-links", wheels, "cuda-core[cu13]", "cuda-bindings", "cuda-pathfinder", "cuda-python")
     return made
 
 
@@ -95,6 +95,8 @@ def test_requirements_of_other_packages_are_met_by_ours(environment: Environment
     assert done.returncode == 0, done.stdout
     names = environment.run("-m", "pip", "list", "--format=freeze").stdout.split()
     assert "cuda-core==1.2.2+cucore" in names and any(name.startswith("cucore==") for name in names)
+    (bindings,) = (name.split("==")[1] for name in names if name.startswith("cuda-bindings=="))
+    assert f"cuda-python=={bindings}" in names and bindings.endswith("+cucore")
     done = environment.run(
         "-c", "import cuda.core, cuda.bindings, cuda.pathfinder, cucore.mixed as m; print(m.found())"
     )
