@@ -88,4 +88,6 @@ def test_the_warning_may_be_an_error() -> None:
 def test_functions_an_older_driver_lacks_are_named() -> None:
     program = "from cuda.bindings import driver as d\nd.cuLogicalEndpointDestroy(1)"
     done = with_driver(13000, program)
-    assert done.returncode == 1 and 'RuntimeError: Function "cuLogicalEndpointDestroy" not found' in done.stderr
+    assert (
+        done.returncode == 1 and 'FunctionNotFoundError: Function "cuLogicalEndpointDestroy" not found' in done.stderr
+    )
