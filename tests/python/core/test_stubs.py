@@ -26,6 +26,8 @@ OF_NANOBIND = re.compile(
     r"|is a disjoint base at runtime"  # and lay out their objects themselves
     r"|is not a function$|stub is a (static|class)method but runtime is not$"  # so do its functions, static ones too
     r"|__init__ is inconsistent, stub does not have \*args"  # object.__init__, where there is nothing to construct
+    r"|\.__signature__ is not present in stub$"  # what inspect.signature() finds
+    r'|differs from runtime parameter "(arg\d*|/)"$'  # arguments without a name; those with one are compared below
 )
 # Differences on purpose, each with its reason.
 KNOWN = {
@@ -109,3 +111,29 @@ def test_functions_take_the_arguments_that_their_stubs_name() -> None:
         if names is not None and function.name != "launch":  # which takes any number
             assert stubbed(function) == names, function.name
     assert len(functions) > 80
+
+
+MISTAKES = """
+from cuda.core import Buffer, Program, Stream
+def f(buffer: Buffer, stream: Stream) -> None:
+    Program("x", "cuda")
+    buffer.copy_from([1, 2], stream=stream)
+"""
+CORRECT = """
+from cuda.core import Buffer, Program, Stream
+from cuda.core.typing import SourceCodeType
+def f(buffer: Buffer, other: Buffer, stream: Stream) -> None:
+    Program("x", "c++")
+    Program("x", SourceCodeType.PTX)
+    buffer.copy_from(other, stream=stream)
+    buffer.copy_from(bytearray(4), stream=stream)
+    buffer.copy_from(memoryview(b"1234"), stream=stream)
+"""
+
+
+def test_mistakes_are_refused_by_type_checkers(tmp_path: Path) -> None:
+    (tmp_path / "mistakes.py").write_text(MISTAKES)
+    (tmp_path / "correct.py").write_text(CORRECT)
+    said = run(tmp_path, "", "mypy", "mistakes.py", "correct.py", "--cache-dir", str(tmp_path / "cache"))
+    errors = [line.split(": error:")[0] for line in said.splitlines() if ": error:" in line]
+    assert errors == ["mistakes.py:4", "mistakes.py:5"], said
