@@ -22,7 +22,7 @@ from bindings_facts import (
     SIZED_BUFFERS,
     module_name,
 )
-from bindings_types import ClassFacts, FieldFacts, PythonicTypes, Types, Value, snake, split_pointer
+from bindings_types import BUILTIN, ClassFacts, FieldFacts, PythonicTypes, Types, Value, snake, split_pointer
 from facts import Function, Library, Param
 
 APIS = ("driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile")
@@ -380,6 +380,18 @@ class Renderer:
                 return str((list(self.all_types).index(name) << 12) | list(types.classes).index(cls))
         raise KeyError(f"{self.name}: {cls}")
 
+    def signature(self, f: Function) -> str:
+        """The C type of a function. The ABI header does not declare a later one, nor its structs."""
+        if not f.later:
+            return f"std::remove_pointer_t<decltype(&{f.name})>"
+        types = []
+        for p in f.params:
+            base, stars = split_pointer(p.type)
+            known = base in BUILTIN or not stars
+            cls = self.types.find(base) if not stars else None
+            types.append("int" if cls and cls.kind == "enumeration" else p.type if known else "void *")
+        return f"{f.returns}({', '.join(types)})"
+
     def prototype(self, f: Function) -> str:
         return f"{f.returns} {f.name}({', '.join(declare(p.type, p.name) for p in f.params) or 'void'})"
 
@@ -405,8 +417,8 @@ class Renderer:
                 returns, returns_type = value.kind, self.type_id(value.cls)
             function_lines.append(
                 f"  {{{self.text(f.python or f.name)}, {self.text(f.symbol if f.python else f.name)}, {self.text(self.prototype(f))}, {first}, {len(row.params) - row.extras}, {row.extras}, "
-                f"{row.arguments}, {row.required}, {' | '.join(row.flags) or '0'}, SLOT({f.name}), Kind::{returns}, "
-                f"{returns_type}, &Caller<std::remove_pointer_t<decltype(&{f.name})>>::invoke}},"
+                f"{row.arguments}, {row.required}, {' | '.join(row.flags) or '0'}, {'kNoSlot' if f.later else f'SLOT({f.name})'}, "
+                f"Kind::{returns}, {returns_type}, &Caller<{self.signature(f)}>::invoke}},"
             )
         type_lines, field_lines, member_lines = self.type_rows()
         constants = self.constant_rows()
@@ -482,6 +494,10 @@ class Renderer:
             flags, link = "kCallback", names.index(f.callback)
         elif f.user_data:
             flags = "kUserData"
+        elif f.count:
+            flags, link = "kCounted", names.index(f.count)
+        elif f.hidden:
+            flags = "kHidden"
         elif any(o.count == f.name for o in fields):
             flags = "kCountsArray"
         return (
@@ -522,7 +538,8 @@ class Renderer:
                 elif spelling.endswith("[]"):
                     length = 0xFFFF  # kAsManyAsFit
                     value = self.types.value(spelling[:-2])
-                elif spelling == "bool":
+                elif spelling in ("bool", "bool[1]"):
+                    length = 1 if spelling.endswith("]") else 0
                     value = Value("boolean")
                 elif spelling == "void *":
                     value = Value("address")

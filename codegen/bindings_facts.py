@@ -47,11 +47,38 @@ FILL_SIZES = {
 RESULT_FIELDS = {
     "device_get_fan_speed_rpm": "speed", "device_get_temperature_v": "temperature",
     "vgpu_type_get_max_instances_per_gpu_instance": "maxInstancePerGI", "system_get_driver_branch": "branch",
+    "device_get_capabilities": "capMask", "device_get_current_clock_freqs": "str", "device_get_hostname_v1": "value",
+    "device_get_margin_temperature": "marginTemperature", "device_get_pdi": "value", "device_get_performance_modes": "str",
+    "device_get_unrepairable_memory_flag_v1": "bUnrepairableMemory", "device_get_vgpu_heterogeneous_mode": "mode",
+    "gpu_instance_get_vgpu_heterogeneous_mode": "mode", "system_event_set_create": "set",
+    "system_get_conf_compute_key_rotation_threshold_info": "attackerAdvantage",
+    "vgpu_instance_get_placement_id": "placementId", "vgpu_instance_get_runtime_state_size": "size",
 }  # fmt: skip
 FIELD_ALIASES = {
     "device_get_clock_offsets.clock_type": "type", "device_set_nvlink_device_low_power_threshold.threshold": "low_pwr_threshold",
     "device_get_handle_by_uuidv.uuid": "value", "system_event_set_free.event_set": "set", "system_event_set_wait.event_set": "set",
     "system_event_set_wait.buffer_size": "data_size", "system_register_events.event_set": "set",
+}  # fmt: skip
+
+# Arrays in a struct of a Pythonic module of which a field of the struct says how many elements are in use: that field is not
+# shown, and the array has as many elements. By class: array, and the field with the number.
+COUNTED_ARRAYS = {
+    "BridgeChipHierarchy": {"bridge_chip_info": "bridge_count"},
+    "ClkMonStatus": {"clk_mon_list": "clk_mon_list_size"},
+    "ConfComputeGpuAttestationReport": {
+        "attestation_report": "attestation_report_size", "cec_attestation_report": "cec_attestation_report_size",
+    },
+    "ConfComputeGpuCertificate": {
+        "cert_chain": "cert_chain_size", "attestation_cert_chain": "attestation_cert_chain_size",
+    },
+    "GridLicensableFeatures": {"grid_licensable_features": "licensable_features_count"},
+    "NvlinkFirmwareInfo": {"firmware_version": "num_valid_entries"},
+    "NvlinkSupportedBwModes_v1": {"bw_modes": "total_bw_modes"},
+    "NvlinkNvlePrivateInfo_v1": {"data_": "size"},
+    "PerfMetricsSample": {"controller_data": "num_controller_data"},
+    "PerfMetricsSamples_v1": {"samples": "num_samples"},
+    "PwrModelMetricsDlppm1xDramclkEstimates": {"estimated_metrics": "num_estimated_metrics"},
+    "PwrModelMetricsPfpp1x": {"estimated_metrics": "num_vf_points"},
 }  # fmt: skip
 
 # Number of trailing arguments that are optional (default 0).
@@ -82,8 +109,8 @@ _POOL = {
     "MAX_POOL_SIZE": "cuuint64_t", "HW_DECOMPRESS_ENABLED": "int",
 }  # fmt: skip
 
-# C type of an attribute's value; "int[]" fills the size that the caller passes. Attributes that are not listed are
-# returned as 64-bit integers.
+# C type of an attribute's value; "int[]" fills the size that the caller passes, "bool[1]" is a truth value of one byte.
+# Attributes that are not listed are returned as 64-bit integers.
 ATTRIBUTES: dict[str, dict[str, dict[str, str]]] = {
     "driver": {
         "CUpointer_attribute": {
@@ -118,8 +145,8 @@ ATTRIBUTES: dict[str, dict[str, dict[str, str]]] = {
         "CUmemAllocationHandleType": _HANDLE_TYPES,
         "CUmemRangeHandleType": {"CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD": "int"},
         "CUcoredumpSettings": {
-            "CU_COREDUMP_ENABLE_ON_EXCEPTION": "unsigned char", "CU_COREDUMP_TRIGGER_HOST": "unsigned char",
-            "CU_COREDUMP_LIGHTWEIGHT": "unsigned char", "CU_COREDUMP_ENABLE_USER_TRIGGER": "unsigned char",
+            "CU_COREDUMP_ENABLE_ON_EXCEPTION": "bool[1]", "CU_COREDUMP_TRIGGER_HOST": "bool[1]",
+            "CU_COREDUMP_LIGHTWEIGHT": "bool[1]", "CU_COREDUMP_ENABLE_USER_TRIGGER": "bool[1]",
             "CU_COREDUMP_FILE": "char[1024]", "CU_COREDUMP_PIPE": "char[1024]", "CU_COREDUMP_GENERATION_FLAGS": "int",
         },
         "CUjit_option": _JIT,

@@ -112,24 +112,27 @@ class Stubs:
         if c.kind != "record":
             more = "    def __cuda_stream__(self) -> tuple[int, int]: ...\n" if c.name == "CUstream" else ""
             return f"class {c.name}{base}:\n{HANDLE_METHODS}{more}"
-        body = "" if c.base else "".join(self.field(f) for f in c.fields)
+        body = "" if c.base else "".join(self.field(f) for f in c.fields if not f.hidden)
         if self.pythonic:
             init = (
                 "    def __init__(self, size: int = ...) -> None: ...\n    @property\n    def ptr(self) -> int: ...\n"
             )
             init += "    def __len__(self) -> int: ...\n    def __getitem__(self, index: int, /) -> Any: ...\n"
+            init += "    def __setitem__(self, index: int, value: Any, /) -> None: ...\n"
             init += "    @classmethod\n    def from_ptr(cls, ptr: int, size: int = ..., readonly: bool = ..., owner: Any = ...) -> Any: ...\n"
             init += "    @classmethod\n    def from_buffer(cls, buffer: Any) -> Any: ...\n"
             init += "    @classmethod\n    def from_data(cls, data: Any) -> Any: ...\n"
         else:
             init = "    def __init__(self, _ptr: int = ...) -> None: ...\n    def getPtr(self) -> int: ...\n"
+            if c.name.startswith("CUDA_MEMCPY_BATCH_NODE_PARAMS"):
+                init += "    def set_dsts_srcs(self, dsts: Sequence[Any], srcs: Sequence[Any]) -> None: ...\n"
         return f"class {c.name}{base}:\n{init}{body}"
 
     def field(self, f: FieldFacts) -> str:
         kind = self.returned(f.value)
         if f.value.kind == "array":
             kind = f"list[{self.returned(f.element)}]" if f.element else "list[Any]"
-        elif f.value.length and f.value.kind not in ("chars", "bytes", "string"):
+        elif f.value.length and f.value.kind not in ("chars", "bytes", "string") and not f.count:
             kind = f"list[{kind}]"
         if f.name in ("str", "int", "bytes", "float", "list"):
             kind = "Any"  # the property hides the type's name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from bindings_facts import ANONYMOUS_NAMES
+from bindings_facts import ANONYMOUS_NAMES, COUNTED_ARRAYS
 from facts import Field, Library, Record
 
 BUILTIN = {
@@ -39,10 +39,11 @@ class FieldFacts:
     offset: int
     value: Value
     element: Value | None = None  # element type of a pointer
-    count: str = ""  # the field with the number of elements
+    count: str = ""  # the field with the number of elements, also of a fixed array
     callback: str = ""  # the field with the user data of this function pointer
     user_data: bool = False
     unsigned: bool = False  # an array of unsigned char, which is never text
+    hidden: bool = False  # not shown in Python: the number of elements in use of an array
 
 
 @dataclass
@@ -259,6 +260,8 @@ class Types:
     def _pointer_field(self, name: str, offset: int, base: str, stars: int, length: int) -> FieldFacts:
         if base == "void" and stars == 2 and name == "kernelParams":
             return FieldFacts(name, offset, Value("kernel"))
+        if base == "void" and stars == 2 and name in ("dsts", "srcs"):
+            return FieldFacts(name, offset, Value("array"), Value("address"))
         if base == "char" and stars == 1 and not length:
             return FieldFacts(name, offset, Value("text"))
         if base != "void" and stars == 1 and not length:
@@ -304,6 +307,10 @@ class Types:
                 options += [n for n in names if n.lower() in (f"num{short}", f"{short}count", f"n{short}")]
                 if options and item.name not in ("nextResource", "cigParams", "dstActBytes", "streamCigParams"):
                     item.count = next((o for o in options if o == "numAttrs" and item.name == "attrs"), options[0])
+                if item.name in ("dsts", "srcs", "sizes") and "count" in names:
+                    item.count = "count"
+                if item.name == "opList" and "numOps" in names:
+                    item.count = "numOps"
             if item.value.cls in ("CUhostFn", "cudaHostFn_t", "cudaGraphRecaptureCallback_t") and "userData" in names:
                 item.callback = "userData"
             item.user_data = item.name == "userData"
@@ -378,6 +385,15 @@ class PythonicTypes(Types):
             renamed = {v: k for k, v in struct.fields.items()} if struct else {}
             fields = [self._python_field(f, renamed) for f in c.fields]
             self.classes[name].fields = [f for f in fields if f is not None]
+            self._count_arrays(self.classes[name])
+
+    def _count_arrays(self, c: ClassFacts) -> None:
+        counted = COUNTED_ARRAYS.get(c.name, {})
+        by_name = {f.name: f for f in c.fields}
+        for array, count in counted.items():
+            if array in by_name and count in by_name:
+                by_name[array].count = count
+                by_name[count].hidden = True
 
     def _python_field(self, item: FieldFacts, renamed: dict[str, str]) -> FieldFacts | None:
         value = Value("address") if item.value.kind in ("array", "kernel") else self._translate(item.value)

@@ -37,6 +37,7 @@ class Function:
     group: str = ""  # interop header that declares it: "gl", "egl", "vdpau", "profiler"
     python: str = ""  # its name in a Python module that renames (such as NVML)
     python_args: tuple[str, ...] = ()  # its arguments, if they are fields of a struct instead of C parameters
+    later: bool = False  # newer than the scanned headers: see api/later
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,17 @@ class Library:
         return sorted({f.group for f in self.functions.values()} - {""})
 
 
-def load(name: str, api: Path = API) -> Library:
+def load(name: str, api: Path = API, *, later: bool = False) -> Library:
+    """`later`: with what a release after the scanned headers has, known from its documentation (api/later). Only the
+    Python bindings show that: there is no header yet that the ABI could be checked with."""
     facts = read_facts(api / f"{name}.json")
     overlay_path = api / "overlay" / f"{name}.json"
     overlay = read_facts(overlay_path) if overlay_path.exists() else {}
     merge(facts, overlay)
     add_history(facts, name, api)
+    later_path = api / "later" / f"{name}.json"
+    if later and later_path.exists():
+        merge_later(facts, read_facts(later_path))
     default = facts["returns"]
     return Library(
         name=name,
@@ -227,6 +233,20 @@ def add_later(facts: dict[str, Any], rows: dict[str, Any]) -> None:
         facts["enums"][name]["later"] = [n for n, _ in values]
 
 
+def merge_later(facts: dict[str, Any], rows: dict[str, Any]) -> None:
+    """New functions and types; `members` are new members of the union inside a struct."""
+    for section, named in rows.items():
+        if section == "members":
+            for struct, fields in named.items():
+                union = next(f for f in facts["structs"][struct]["fields"] if not f["name"] and "record" in f)
+                union["record"]["fields"] += fields
+            continue
+        for name, row in named.items():
+            if name in facts.setdefault(section, {}):
+                raise ValueError(f"{name}: the scanned headers have it; remove it from api/later")
+            facts[section][name] = {**row, "later": True} if section == "functions" else row
+
+
 def merge_roles(facts: dict[str, Any], rows: dict[str, Any]) -> None:
     """Merges the parameter roles of the overlay: {"cuFoo": {"param": "role"}}."""
     for name, roles in rows.items():
@@ -253,6 +273,7 @@ def function(name: str, row: dict[str, Any], default_return: str) -> Function:
         group=row.get("group", ""),
         python=row.get("python", ""),
         python_args=tuple(row.get("python_args", ())),
+        later=row.get("later", False),
     )
 
 

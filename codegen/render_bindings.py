@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--stubs", type=Path, help="folder for the type stubs, laid out like cuda/bindings")
     parser.add_argument("--apis", nargs="*", default=list(bindings.APIS))
     args = parser.parse_args()
-    libraries = {name: facts.load(name) for name in bindings.APIS if name in args.apis}
+    libraries = {name: facts.load(name, later=True) for name in bindings.APIS if name in args.apis}
     for name in libraries:
         write_if_changed(args.out / f"{name}_rows.cpp", bindings.render_rows(libraries, name))
     rows = "".join(f"CUCORE_API({name.capitalize()})\n" for name in libraries)

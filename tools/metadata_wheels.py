@@ -1,4 +1,4 @@
-"""Writes wheels named cuda-core, cuda-bindings and cuda-pathfinder that contain only a dependency on cucore.
+"""Writes wheels named cuda-core, cuda-bindings, cuda-pathfinder and cuda-python that contain only a dependency on cucore.
 
 They satisfy packages that depend on NVIDIA's packages by name. Their versions are those of the provided modules with a local
 suffix (1.2.2+cucore): they satisfy the same requirements, and pip prefers them to NVIDIA's 1.2.2.
@@ -21,6 +21,10 @@ PACKAGES = {
     "cuda-core": ("python/cuda/core/_version.py", ("cu12", "cu13")),
     "cuda-bindings": ("python/cuda/bindings/_version.py", ("all",)),
     "cuda-pathfinder": ("python/cuda/pathfinder/__init__.py", ("cu12", "cu13", "all")),
+    "cuda-python": (
+        "python/cuda/bindings/_version.py",
+        ("all",),
+    ),  # NVIDIA's name for all of them; it has the bindings' version
 }
 
 

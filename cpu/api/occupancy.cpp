@@ -89,12 +89,14 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle,
   return guarded([&] {
     require(out && blocks > 0 && threads > 0);
     current_context();
-    const cucpu::KernelInfo& info = function_of(handle).kernel.info();
+    const Function& function = function_of(handle);
+    const cucpu::KernelInfo& info = function.kernel.info();
     require(static_cast<unsigned>(blocks) <=
             blocks_per_sm(info, static_cast<unsigned>(threads), 0));
     const std::size_t each = kSharedPerSm / static_cast<unsigned>(blocks) / 128 * 128;
     const std::size_t used = info.static_shared_bytes;  // an H200 does not count the reserved part
-    *out = std::min(each > used ? each - used : 0, kSharedPerBlockOptIn - used);
+    *out = std::min({each > used ? each - used : 0, kSharedPerBlockOptIn - used,
+                     dynamic_shared_limit(info, function.settings)});
   });
 }
 

@@ -126,14 +126,19 @@ const char* nvmlErrorString(nvmlReturn_t result) {
   }
 }
 
+// Programs gate on the branch of the kernel's driver (at least 525, 580). This one is a real
+// release whose branch runs every CUDA 13; what is ours is told by nvmlSystemGetDriverBranch and by
+// the name of the device.
+constexpr const char* kKernelDriver = "580.65.06";
+
 nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned int length) {
-  return guarded([&] { put_text(version, length, CUCORE_VERSION); });
+  return guarded([&] { put_text(version, length, kKernelDriver); });
 }
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char* version, unsigned int length) {
   return guarded([&] {
     const int cuda = cucpu::driver::kDriverVersion;
-    put_text(version, length, std::to_string(cuda / 1000) + "." + CUCORE_VERSION);
+    put_text(version, length, std::to_string(cuda / 1000) + "." + kKernelDriver);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "core/linker_implementation.hpp"
+#include "core/program_implementation.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
@@ -50,16 +51,16 @@ class JitOptions {
   std::vector<void*> values_;
 };
 
+/// The CPU device compiles the merged PTX itself: there these options change nothing but the work
+/// of a linker that is not asked.
 void refuse_unsupported(const LinkerOptions& o) {
+  if (code_runs_on_the_cpu_device()) return;
   std::string names;
   const auto refuse = [&names](bool is_set, const char* name) {
     if (is_set) names += (names.empty() ? "" : ", ") + std::string{name};
   };
   refuse(o.link_time_optimization.value_or(false), "link_time_optimization");
   refuse(o.ptx.value_or(false), "ptx");
-  refuse(!o.kernels_used.empty(), "kernels_used");
-  refuse(!o.variables_used.empty(), "variables_used");
-  refuse(o.optimize_unused_variables.value_or(false), "optimize_unused_variables");
   refuse(!o.ptxas_options.empty(), "ptxas_options");
   refuse(o.split_compile.has_value(), "split_compile");
   refuse(o.split_compile_extended.has_value(), "split_compile_extended");

@@ -39,7 +39,6 @@ std::vector<std::string> LinkerOptions::flags() const {
   number(split_compile, "-split-compile=");
   number(split_compile_extended, "-split-compile-extended=");
   when_true(no_cache, "-no-cache");
-  when_true(numba_debug, "-numba-debug");
   return flags;
 }
 

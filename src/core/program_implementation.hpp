@@ -47,7 +47,7 @@ std::shared_ptr<Program::Implementation> make_ptx_program(std::string code, Prog
 LinkerOptions linker_options(const ProgramOptions& options);
 
 /// True when the CPU device runs the code. Loads the driver; false where no driver can be loaded.
-bool code_runs_on_the_cpu_device();
+CUCORE_EXPORT bool code_runs_on_the_cpu_device();
 [[noreturn]] void refuse_target(CodeType target, SourceType source, const char* supported);
 
 }  // namespace detail

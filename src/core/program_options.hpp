@@ -45,6 +45,6 @@ CUCORE_EXPORT std::span<const OptionField> option_fields();
 /// "sm_90" of the current device (device 0 where the thread has none).
 std::string arch_of_current_device();
 /// The device's arch, or nothing where there is no device.
-std::optional<std::string> arch_if_any();
+CUCORE_EXPORT std::optional<std::string> arch_if_any();
 
 }  // namespace cucore::detail

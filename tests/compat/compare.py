@@ -27,7 +27,7 @@ def surface(library: str) -> Facts:
 
 
 def missing(library: str) -> list[str]:
-    table = facts.load(library)
+    table = facts.load(library, later=True)
     theirs = surface(library)
     checks = (functions, c_enums, c_classes) if library in C_STYLE else (functions, renamed_enums, renamed_classes)
     found = [item for check in checks for item in check(table, theirs)]

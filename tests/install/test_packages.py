@@ -90,7 +90,7 @@ class Environment:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Environment:
     made = Environment(tmp_path_factory.mktemp("environment"))
-    made.install("--find-links", wheels, "cuda-core[cu13]", "cuda-bindings", "cuda-pathfinder")
+    made.install("--find-links", wheels, "cuda-core[cu13]", "cuda-bindings", "cuda-pathfinder", "cuda-python")
     return made
 
 
@@ -99,6 +99,8 @@ def test_metadata_wheels_satisfy_requirements_of_other_packages(environment: Env
     assert done.returncode == 0, done.stdout
     names = environment.run("-m", "pip", "list", "--format=freeze").stdout.split()
     assert "cuda-core==1.2.2+cucore" in names and any(name.startswith("cucore==") for name in names)
+    (bindings,) = (name.split("==")[1] for name in names if name.startswith("cuda-bindings=="))
+    assert f"cuda-python=={bindings}" in names and bindings.endswith("+cucore")
     done = environment.run(
         "-c", "import cuda.core, cuda.bindings, cuda.pathfinder, cucore.mixed as m; print(m.found())"
     )

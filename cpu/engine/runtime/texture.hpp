@@ -28,7 +28,8 @@ struct TextureObject {
   // Mipmaps: the object itself describes the base level, `levels` all levels including the base.
   // Null for other textures.
   const TextureObject* levels = nullptr;
-  const void* home = nullptr;  ///< an array's owner (cpu/engine/peer_access.hpp); null for plain memory
+  const void* home =
+      nullptr;  ///< an array's owner (cpu/engine/peer_access.hpp); null for plain memory
   // Sparse arrays: which tiles are mapped, and the place of the first. Null for other arrays.
   const std::atomic<std::uint8_t>* tiles = nullptr;
   const std::byte* first_tile = nullptr;

@@ -23,7 +23,7 @@ TYPE_CHECKING = False  # importing typing would take longer than everything else
 if TYPE_CHECKING:
     from typing import Any
 
-_MODULES = frozenset({"driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile", "utils",
+_MODULES = frozenset({"driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile", "cudla", "utils",
                       "cydriver", "cyruntime", "cynvrtc", "cynvjitlink", "cynvvm", "cynvml"})  # fmt: skip
 
 

@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
+class FunctionNotFoundError(RuntimeError):
+    """The library that is installed lacks a function: it is older (or newer) than the interface."""
+
+
+class NotSupportedError(RuntimeError):
+    """The system lacks what a function needs."""
+
+
 class CUDABindingsError(RuntimeError):
     """A C function returned an error. `code` is the member of its result enum, `function` the function's name."""
 

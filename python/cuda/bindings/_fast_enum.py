@@ -16,7 +16,7 @@ class FastEnumMetaclass(type):
     _by_value: dict[int, Any]
     __members__: Any
 
-    def __call__(cls, value: Any, *args: Any) -> Any:
+    def __call__(cls, value: Any) -> Any:
         if cls is FastEnum:
             raise TypeError("FastEnum has no members")
         try:
@@ -70,6 +70,40 @@ class FastEnum(int, metaclass=FastEnumMetaclass):
         return self
 
 
+class _Documentation:
+    """`__doc__` of an enum class and of its members, made when asked for: what a member's name says, in words."""
+
+    def __get__(self, member: Any, cls: Any) -> str:
+        if member is None:
+            return f"The C enum {cls.__name__}: {len(cls)} values."
+        names = [name for name, value in cls.__members__.items() if value == member]
+        if not names:
+            return f"{cls.__name__} {member.value}: a value of a newer library, unknown here."
+        other = f" Also called {', '.join(names[1:])}." if len(names) > 1 else ""
+        return f"{cls.__name__}.{names[0]} ({member.value}): {_meaning(cls, names[0])}.{other}"
+
+
+def _parts(name: str) -> list[str]:
+    """CU_EVENT_BLOCKING_SYNC and cudaEventBlockingSync alike: the words of a name."""
+    import re
+
+    return [part for word in name.split("_") for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", word)]
+
+
+def _meaning(cls: Any, name: str) -> str:
+    """The words of a name, less those that all members begin with."""
+    parts = _parts(name)
+    if len(cls.__members__) > 1:
+        for others in zip(*(_parts(member) for member in cls.__members__), strict=False):
+            if len(set(others)) > 1 or len(parts) == 1:
+                break
+            parts = parts[1:]
+    return " ".join(part.lower() if not part.isdigit() else part for part in parts) or name
+
+
+_DOCUMENTATION = _Documentation()
+
+
 def _member(cls: type, value: int, name: str) -> Any:
     member: Any = int.__new__(cls, value)
     member.__dict__["name"] = name
@@ -80,7 +114,8 @@ def _member(cls: type, value: int, name: str) -> Any:
 def make_enum(name: str, module: str, members: dict[str, int]) -> Any:
     """The class of an enum. Of names with one value the first is the member, the others are aliases."""
     by_value: dict[int, Any] = {}
-    cls = type.__new__(FastEnumMetaclass, name, (FastEnum,), {"__module__": module, "__qualname__": name})
+    namespace = {"__module__": module, "__qualname__": name, "__doc__": _DOCUMENTATION}
+    cls = type.__new__(FastEnumMetaclass, name, (FastEnum,), namespace)
     by_name: dict[str, Any] = {}
     for member_name, value in members.items():
         member = by_value.get(value)

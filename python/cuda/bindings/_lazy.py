@@ -41,7 +41,7 @@ def lazy(
                 raise AttributeError(
                     f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module]
                 ) from None
-        namespace[name] = value
+        namespace.setdefault(name, value)  # a function written in Python may call the rendered one of its name
         return value
 
     def __dir__() -> list[str]:

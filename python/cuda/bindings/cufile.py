@@ -39,6 +39,22 @@ def op_status_error(status: int) -> str:
     return str(_rendered("OpError")(status).name)
 
 
+def get_parameter_bool(param: int) -> bool:
+    """An on/off setting of the library."""
+    return bool(_rendered("get_parameter_bool")(param))
+
+
+def set_parameter_string(param: int, desc_str: Any) -> None:
+    """Changes a setting of the library that is text: bytes, str, or the address of a C string."""
+    if isinstance(desc_str, int):
+        import ctypes
+
+        if not 0 < desc_str < 1 << 64:
+            raise ValueError(f"set_parameter_string(): desc_str is no address: {desc_str}")
+        desc_str = ctypes.string_at(desc_str)
+    _rendered("set_parameter_string")(param, desc_str)
+
+
 def _missing(name: str) -> Any:
     if name == "pyCUresult":
         from cuda.bindings import driver

@@ -17,4 +17,9 @@ def check_status(status: int) -> None:
         raise nvFatbinError(status)
 
 
+def get_error_string(result: int) -> str:
+    """What a result code means; empty for success."""
+    return _missing("get_error_string")(result) or ""
+
+
 _errors.register(__name__, nvFatbinError)

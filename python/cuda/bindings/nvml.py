@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cuda.bindings import _dtypes, _errors, _lazy
+from cuda.bindings import _bindings, _dtypes, _errors, _lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def _field_query(name: str) -> Any:
     def query(device: int, values: Any) -> Any:
         if isinstance(values, cls):
             array = values
+            if not len(array):
+                return array
         else:
             wanted = [value if isinstance(value, tuple) else (value, 0) for value in values]
             if not wanted:
@@ -76,6 +78,44 @@ values: a FieldValue with one element per field, or a sequence of field ids and 
 FieldValue; each has a status of its own, nvml_return."""
     globals()[name] = query
     return query
+
+
+def _call(symbol: str, *arguments: Any) -> None:
+    """Calls a C function whose arguments do not map one to one to Python's."""
+    import ctypes
+
+    address = _bindings.function_pointer(__name__, symbol)
+    if not address:
+        raise _errors.FunctionNotFoundError(f'Function "{symbol}" not found')
+    check_status(ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * len(arguments))(address)(*arguments))
+
+
+def device_read_prm_counters_v1(device: int, counters: Any) -> Any:
+    """Reads the port counters that `counters` (a PRMCounter_v1) names; comes back with their values."""
+    request = _rendered("nvmlPRMCounterList_v1_t")()
+    request.num_counters, request.counters = len(counters), counters.ptr
+    _call("nvmlDeviceReadPRMCounters_v1", device, request.ptr)
+    return counters
+
+
+def device_read_write_prm_v1(device: int, in_data: bytes) -> tuple[int, bytes]:
+    """Hands a register access to the port's firmware: (status, the data that came back)."""
+    request = _rendered("nvmlPRMTLV_v1_t")()
+    request.data_size, request.in_data = len(in_data), in_data
+    _call("nvmlDeviceReadWritePRM_v1", device, request.ptr)
+    return request.status, bytes(request.out_data[: request.data_size])
+
+
+def system_event_set_wait(event_set: int, timeout_ms: int, buffer_size: int) -> Any:
+    """Waits for events of a set made by system_event_set_create(): a SystemEventData_v1 with those that came."""
+    events = _rendered("SystemEventData_v1")(buffer_size)
+    request = _rendered("nvmlSystemEventSetWaitRequest_v1_t")()
+    request.timeoutms, request.set, request.data, request.data_size = timeout_ms, event_set, events.ptr, buffer_size
+    _call("nvmlSystemEventSetWait", request.ptr)
+    found = _rendered("SystemEventData_v1")(request.num_event)
+    for index in range(request.num_event):
+        found[index] = events[index]
+    return found
 
 
 def _missing(name: str) -> Any:

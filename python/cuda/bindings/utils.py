@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+_warned = False
+
 # PTX version -> the first CUDA version (as cuDriverGetVersion counts) whose driver reads it.
 _PTX = {
     "1.0": 1000, "1.1": 1010, "1.2": 2000, "1.3": 2010, "1.4": 2020, "2.0": 3000, "2.1": 3010, "2.2": 3020, "2.3": 4000,
@@ -89,12 +91,15 @@ def check_nvvm_compiler_options(options: Sequence[str]) -> bool:
 
 
 def warn_if_cuda_major_version_mismatch() -> None:
-    """Warns when the driver is older than the CUDA version whose interface this is."""
+    """Warns once per process when the driver is older than the CUDA version whose interface this is."""
     from cucore.warning import warn
+
     from cuda.bindings import driver
 
-    if envvar_bool("CUDA_PYTHON_DISABLE_MAJOR_VERSION_WARNING"):
+    global _warned
+    if _warned or envvar_bool("CUDA_PYTHON_DISABLE_MAJOR_VERSION_WARNING"):
         return
+    _warned = True
     error, version = driver.cuDriverGetVersion()
     if error:
         raise RuntimeError(f"cuDriverGetVersion returned {error.name}")

@@ -46,11 +46,15 @@ def _show(self: Any) -> str:
 
 @dataclass_transform()
 def options(cls: type[_T]) -> type[_T]:
-    """Makes the annotated names of a class, which all have defaults, its fields and the arguments of ``__init__``."""
+    """Makes the annotated names of a class, which all have defaults, its fields and the arguments of ``__init__``.
+
+    A method ``_check`` is called when the fields are set."""
     made: Any = cls
     names = tuple(made.__annotations__)
     arguments = ", ".join(f"{name}=cls.{name}" for name in names)
     body = "".join(f"\n    self.{name} = {name}" for name in names)
+    if hasattr(made, "_check"):
+        body += "\n    self._check()"
     scope: dict[str, Any] = {"cls": cls}
     exec(f"def __init__(self, {arguments}):{body}", scope)
     made.__init__ = scope["__init__"]

@@ -42,3 +42,32 @@ class NVRTCError(CUDAError):
     """
 
     __module__ = "cuda.core"
+
+
+def _library_error(name: str, module_name: str, base_name: str) -> type[CUDAError]:
+    """A class for failures of a library of the toolkit: a CUDAError, and the exception that cuda.bindings has for it."""
+    from importlib import import_module
+
+    module = import_module(module_name)
+    base = getattr(module, base_name)
+
+    def __init__(self: Any, message: str = "", code: int | None = None, name: str | None = None) -> None:
+        Exception.__init__(self, message)  # the next one in line wants a status
+        self.code, self.name = code, name
+        self.status = module.Result(code)
+
+    text = f"{base_name.removesuffix('Error')} failed; the text carries its log. It is also {module_name}.{base_name}."
+    return type(name, (CUDAError, base), {"__init__": __init__, "__doc__": text, "__module__": __name__})
+
+
+_LIBRARY_ERRORS = {
+    "NVVMError": ("cuda.bindings.nvvm", "nvvmError"),
+    "NvJitLinkError": ("cuda.bindings.nvjitlink", "nvJitLinkError"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LIBRARY_ERRORS:
+        globals()[name] = _library_error(name, *_LIBRARY_ERRORS[name])
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -29,7 +29,9 @@ class IPCEventDescriptor:
         return self
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, IPCEventDescriptor) and other._handle == self._handle
+        if not isinstance(other, IPCEventDescriptor):
+            return NotImplemented
+        return bool(other._handle == self._handle)
 
     def __hash__(self) -> int:
         return hash(self._handle)
@@ -128,7 +130,57 @@ class IPCAllocationHandle:
         # The file descriptor is duplicated into the process that unpickles it, as multiprocessing does for its own.
         from multiprocessing import reduction
 
+        warn_of_fork()
         return _rebuild_allocation_handle, (reduction.DupFd(int(self)), self._uuid)
+
+
+_warned_of_fork = False
+
+
+def warn_of_fork() -> None:
+    """UserWarning, once per process, when something is pickled for children that are forked: those cannot use CUDA."""
+    global _warned_of_fork
+    if _warned_of_fork:
+        return
+    import multiprocessing
+    from multiprocessing.context import get_spawning_popen
+
+    popen: Any = get_spawning_popen()  # a process that is being started knows how
+    method = popen.method if popen is not None else multiprocessing.get_start_method(allow_none=True)
+    if method is None:
+        method = multiprocessing.get_all_start_methods()[0]  # the default comes first
+    if method != "fork":
+        return
+    _warned_of_fork = True
+    import warnings
+
+    warnings.warn(
+        "multiprocessing forks its children, and a forked child cannot use CUDA: call "
+        "multiprocessing.set_start_method('spawn') first",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def register_event_reducer(event_class: Any) -> None:
+    """Lets multiprocessing (not pickle alone, whose data may lie about) send events for other processes."""
+    from multiprocessing import reduction
+
+    reduction.register(event_class, _reduce_event)
+
+
+def _reduce_event(event: Any) -> tuple[Any, ...]:
+    if not event.is_ipc_enabled:
+        raise TypeError("the event cannot be sent to another process: record it with EventOptions(ipc_enabled=True)")
+    warn_of_fork()
+    return _rebuild_event, (event.ipc_descriptor,)
+
+
+def _rebuild_event(descriptor: IPCEventDescriptor) -> Any:
+    from ._core import Device, Event
+
+    Device().set_current()
+    return Event.from_ipc_descriptor(descriptor)
 
 
 def _rebuild_allocation_handle(duplicate: Any, uuid: Any) -> IPCAllocationHandle:

@@ -16,12 +16,55 @@ if TYPE_CHECKING:
     from .typing import CompilerBackendType, ObjectCodeFormatType
 
 
+def _warn(category: type[Warning], text: str, stacklevel: int = 4) -> None:
+    import warnings
+
+    warnings.warn(text, category, stacklevel=stacklevel)
+
+
+# What only nvJitLink understands: the driver links without, to a program that means the same.
+_IGNORED_BY_DRIVER = (
+    "ftz",
+    "prec_div",
+    "prec_sqrt",
+    "fma",
+    "kernels_used",
+    "variables_used",
+    "optimize_unused_variables",
+)
+
+
 @options
 class LinkerOptions:
     """How code is linked. What is left at None takes the linker's default; :meth:`as_bytes` shows what is passed on.
 
     >>> LinkerOptions(arch="sm_90", debug=True).as_bytes("nvjitlink")
     [b'-arch=sm_90', b'-g']
+
+    Fields:
+
+    - ``name``: the result's name, in messages
+    - ``arch``: the architecture, ``"sm_90"``; the current device's when not given
+    - ``max_register_count``: the most registers a thread may use
+    - ``time``: report how long steps take, in the info log
+    - ``verbose``: say more in the info log
+    - ``link_time_optimization``: optimize LTO-IR across its pieces
+    - ``ptx``: keep PTX, for the target ``"ptx"``
+    - ``optimization_level``: 0 to 3
+    - ``debug``: debug information
+    - ``lineinfo``: line numbers
+    - ``ftz``: flush denormal numbers to zero
+    - ``prec_div``: divisions rounded as IEEE 754 asks
+    - ``prec_sqrt``: square roots rounded as IEEE 754 asks
+    - ``fma``: contract multiplications and additions
+    - ``kernels_used``: kernels to keep; others may be removed
+    - ``variables_used``: variables to keep; others may be removed
+    - ``optimize_unused_variables``: remove variables that no code uses
+    - ``ptxas_options``: options for the assembler
+    - ``split_compile``: how many threads compile; 0 is all
+    - ``split_compile_extended``: the same, with more of the optimization in parallel
+    - ``no_cache``: do not use the linker's own cache
+    - ``numba_debug``: deprecated and ignored
     """
 
     __module__ = "cuda.core"
@@ -48,6 +91,13 @@ class LinkerOptions:
     split_compile_extended: int | None = None
     no_cache: bool | None = None
     numba_debug: bool | None = None
+
+    def _check(self) -> None:
+        if self.numba_debug is not None:
+            _warn(
+                DeprecationWarning,
+                "LinkerOptions.numba_debug is deprecated: it means nothing to a linker and is ignored",
+            )
 
     def as_bytes(self, backend: str = "nvjitlink") -> list[bytes]:
         """The linker's command line."""
@@ -80,6 +130,17 @@ class Linker:
                 raise TypeError(f"Expected ObjectCode, but got {type(code).__name__}")
         self._options = _options(options, LinkerOptions)
         self._native = _core._Linker(list(object_codes), self._options)
+        if self._native.backend == "driver" and not _core._runs_on_cpu():
+            self._say_what_the_driver_lacks()
+
+    def _say_what_the_driver_lacks(self) -> None:
+        _warn(
+            RuntimeWarning,
+            "nvJitLink is not installed, so the driver links: pip install nvidia-nvjitlink for all options and for LTO-IR",
+        )
+        ignored = [name for name in _IGNORED_BY_DRIVER if getattr(self._options, name) is not None]
+        if ignored:
+            _warn(DeprecationWarning, f"the driver's linker ignores {', '.join(ignored)}")
 
     def link(self, target_type: ObjectCodeFormatType | str) -> ObjectCode:
         """Link to ``"cubin"`` or, from LTO-IR, to ``"ptx"``. A linker links once."""

@@ -250,7 +250,7 @@ class DeviceMemoryResource(Shareable, _MemPool):
             self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _DEVICE, self._device_id)
             return self
 
-        return known_or_new(alloc_handle, open_pool)
+        return known_or_new(alloc_handle, open_pool, cls)
 
     def __repr__(self) -> str:
         return f"<DeviceMemoryResource device={self._device_id}{' closed' if self.is_closed else ''}>"
@@ -324,7 +324,7 @@ class PinnedMemoryResource(Shareable, _MemPool):
             self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _HOST_NUMA, self._numa_id)
             return self
 
-        return known_or_new(alloc_handle, open_pool)
+        return known_or_new(alloc_handle, open_pool, cls)
 
     def __repr__(self) -> str:
         return f"<PinnedMemoryResource{' closed' if self.is_closed else ''}>"

@@ -38,18 +38,21 @@ class AttributeValue(int):
 class _Attribute:
     """A property for one CUfunction_attribute."""
 
-    def __init__(self, number: int, doc: str, settable: bool = False) -> None:
+    def __init__(self, number: int, doc: str, settable: bool = False, yes_or_no: bool = False) -> None:
         self._number = number
         self._settable = settable
+        self._yes_or_no = yes_or_no
         self._name = ""
         self.__doc__ = doc
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, attributes: KernelAttributes | None, owner: type) -> AttributeValue:
+    def __get__(self, attributes: KernelAttributes | None, owner: type) -> AttributeValue | bool:
         if attributes is None:
             return self  # type: ignore[return-value]  # what help() looks at
+        if self._yes_or_no:
+            return bool(attributes._kernel._attribute(self._number, attributes._device))
         value = AttributeValue(attributes._kernel._attribute(self._number, attributes._device))
         value._source = attributes, self._number
         return value
@@ -67,13 +70,16 @@ def _device_number(device: Any) -> int:
 class KernelAttributes:
     """What the compiler and the driver know about a kernel on the current device; ``attributes[device]`` on another.
 
-    Each is an int that may also be called: ``kernel.attributes.num_regs`` and ``kernel.attributes.num_regs()``.
+    Numbers are ints that may also be called: ``kernel.attributes.num_regs`` and ``kernel.attributes.num_regs()``; what is
+    true or false is a bool.
     """
 
     __module__ = "cuda.core"
     __slots__ = ("_device", "_kernel")
 
-    def __init__(self, kernel: Kernel, device: int = -1) -> None:
+    def __init__(self, kernel: Kernel | None = None, device: int = -1) -> None:
+        if kernel is None:
+            raise RuntimeError("KernelAttributes cannot be instantiated directly: use Kernel.attributes")
         self._kernel = kernel
         self._device = device
 
@@ -90,14 +96,16 @@ class KernelAttributes:
     num_regs = _Attribute(4, "Registers per thread.")
     ptx_version = _Attribute(5, "The PTX version it was compiled from, ten times the number.")
     binary_version = _Attribute(6, "The architecture it was compiled for, ten times the number.")
-    cache_mode_ca = _Attribute(7, "Whether it was compiled to cache global loads.")
+    cache_mode_ca = _Attribute(7, "Whether it was compiled to cache global loads.", yes_or_no=True)
     max_dynamic_shared_size_bytes = _Attribute(8, "Dynamic shared memory a launch may ask for; may be raised.", True)
     preferred_shared_memory_carveout = _Attribute(9, "Share of the L1 cache to use as shared memory, in percent.", True)
-    cluster_size_must_be_set = _Attribute(10, "Whether a launch must name a cluster size.")
+    cluster_size_must_be_set = _Attribute(10, "Whether a launch must name a cluster size.", yes_or_no=True)
     required_cluster_width = _Attribute(11, "The cluster width it was compiled for; 0 is any.", True)
     required_cluster_height = _Attribute(12, "The cluster height it was compiled for; 0 is any.", True)
     required_cluster_depth = _Attribute(13, "The cluster depth it was compiled for; 0 is any.", True)
-    non_portable_cluster_size_allowed = _Attribute(14, "Whether clusters of more than eight blocks may be used.", True)
+    non_portable_cluster_size_allowed = _Attribute(
+        14, "Whether clusters of more than eight blocks may be used.", True, yes_or_no=True
+    )
     cluster_scheduling_policy_preference = _Attribute(15, "How blocks of a cluster are spread.", True)
 
 

@@ -47,7 +47,14 @@ _UNSET: Any = object()
 class EventOptions(_Options):
     """How an event is made: ``EventOptions(timing_enabled=True)``.
 
-    Older spellings are understood too: ``enable_timing``, and ``busy_waited_sync``, which asks for a spinning wait.
+    Older spellings are understood too: ``enable_timing`` for ``timing_enabled``, ``busy_waited_sync`` for
+    ``blocking_sync`` (the old name says the opposite of what it did).
+
+    Fields:
+
+    - ``timing_enabled``: events can be subtracted for the time between them
+    - ``blocking_sync``: waiting sleeps instead of spinning
+    - ``ipc_enabled``: other processes can open it
 
     >>> EventOptions(timing_enabled=True).timing_enabled
     True
@@ -68,8 +75,8 @@ class EventOptions(_Options):
         if older:
             if "enable_timing" in older:
                 timing_enabled = older.pop("enable_timing")
-            if "busy_waited_sync" in older and older.pop("busy_waited_sync"):
-                blocking_sync = False
+            if "busy_waited_sync" in older:
+                blocking_sync = older.pop("busy_waited_sync")
             if older:
                 raise TypeError(f"EventOptions() got an unexpected keyword argument {next(iter(older))!r}")
         self.timing_enabled = timing_enabled
@@ -82,9 +89,9 @@ class EventOptions(_Options):
         return self.timing_enabled
 
     @property
-    def busy_waited_sync(self) -> bool:
-        """An older spelling: the opposite of ``blocking_sync``."""
-        return not self.blocking_sync
+    def busy_waited_sync(self) -> bool | None:
+        """An older spelling of ``blocking_sync``, with the same value."""
+        return self.blocking_sync
 
 
 @quick_options
@@ -104,7 +111,9 @@ class StreamOptions(_Options):
 
 
 class ContextOptions(_Options):
-    """What a context runs on: the device resources (SMs, work queues) it is given.
+    """What a context runs on.
+
+    - ``resources``: the device resources (SMs, work queues) it is given
 
     >>> ContextOptions(resources=[device.resources.sm]).resources[0].sm_count > 0
     True
@@ -119,7 +128,10 @@ class ContextOptions(_Options):
 
 @quick_options
 class DeviceMemoryResourceOptions(_Options):
-    """``ipc_enabled``: other processes can open its buffers; ``max_size``: limit in bytes, 0 for none.
+    """How a pool of device memory is made.
+
+    - ``ipc_enabled``: other processes can open its buffers
+    - ``max_size``: limit in bytes, 0 for none
 
     >>> DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(max_size=1 << 20)).device_id
     0
@@ -135,7 +147,11 @@ class DeviceMemoryResourceOptions(_Options):
 
 @quick_options
 class PinnedMemoryResourceOptions(_Options):
-    """``numa_id``: the NUMA node the memory lies on, None for wherever the host likes.
+    """How a pool of page-locked host memory is made.
+
+    - ``ipc_enabled``: other processes can open its buffers
+    - ``max_size``: limit in bytes, 0 for none
+    - ``numa_id``: the NUMA node the memory lies on, None for wherever the host likes
 
     >>> PinnedMemoryResource(PinnedMemoryResourceOptions(max_size=1 << 20)).is_host_accessible
     True
@@ -153,6 +169,9 @@ class PinnedMemoryResourceOptions(_Options):
 class ManagedMemoryResourceOptions(_Options):
     """Where managed memory prefers to live: a device number, a NUMA node or the host.
 
+    - ``preferred_location``: the number of the device or node
+    - ``preferred_location_type``: ``"device"``, ``"host"`` or ``"host_numa"``
+
     >>> ManagedMemoryResource(ManagedMemoryResourceOptions(preferred_location=0)).preferred_location
     ('device', 0)
     """
@@ -167,6 +186,11 @@ class ManagedMemoryResourceOptions(_Options):
 
 class SMResourceOptions(_Options):
     """How multiprocessors are divided: one count per group, or sequences of equal length.
+
+    - ``count``: multiprocessors of each group
+    - ``coscheduled_sm_count``: how many of a group run a cluster together
+    - ``preferred_coscheduled_sm_count``: the same, where there is a choice
+    - ``backfill``: fill groups up with multiprocessors that fit nowhere else
 
     >>> SMResourceOptions(count=(8, 8)).count
     (8, 8)
@@ -189,7 +213,10 @@ class SMResourceOptions(_Options):
 
 
 class WorkqueueResourceOptions(_Options):
-    """How work queues are shared: ``sharing_scope`` is "device_ctx" or "green_ctx_balanced".
+    """How work queues are shared.
+
+    - ``sharing_scope``: ``"device_ctx"`` or ``"green_ctx_balanced"``
+    - ``concurrency_limit``: how many pieces of work are expected in flight, at least 1
 
     >>> WorkqueueResourceOptions(sharing_scope="green_ctx_balanced").sharing_scope
     'green_ctx_balanced'
@@ -199,5 +226,9 @@ class WorkqueueResourceOptions(_Options):
     __slots__ = ("concurrency_limit", "sharing_scope")
 
     def __init__(self, sharing_scope: str | None = None, concurrency_limit: int | None = None) -> None:
+        if sharing_scope is not None and str(sharing_scope) not in ("device_ctx", "green_ctx_balanced"):
+            raise ValueError(f"sharing_scope must be 'device_ctx' or 'green_ctx_balanced', not {sharing_scope!r}")
+        if concurrency_limit is not None and concurrency_limit < 1:
+            raise ValueError(f"concurrency_limit must be at least 1, not {concurrency_limit}")
         self.sharing_scope = sharing_scope
         self.concurrency_limit = concurrency_limit

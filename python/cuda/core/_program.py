@@ -9,11 +9,45 @@ from ._dataclass import options
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
     from ._module import ObjectCode
     from ._program_cache import ProgramCacheResource
     from .typing import CompilerBackendType, ObjectCodeFormatType, PCHStatusType, SourceCodeType
+
+    _CodeType = Literal["c++", "C++", "ptx", "PTX", "nvvm", "NVVM"]
+
+
+class _Arch:
+    """``ProgramOptions.arch``: what was given, else the current device's; None where there is no device."""
+
+    def __init__(self) -> None:
+        self.__doc__ = "The architecture to compile for: what was given, else the current device's."
+
+    def __get__(self, options: Any, owner: type) -> str | None:
+        if options is None:
+            return None  # the default
+        given: str | None = options.__dict__["arch"]
+        return _core._current_arch() if given is None else given
+
+    def __set__(self, options: Any, value: str | None) -> None:
+        options.__dict__["arch"] = value
+
+
+def _check_sources(sources: Any) -> None:
+    """Modules beside the program: pairs of a name and text or bytes."""
+    if not isinstance(sources, (list, tuple)):
+        raise TypeError(f"extra_sources must be a list of (name, source) pairs, not {type(sources).__name__}")
+    for place, pair in enumerate(sources):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise TypeError(f"extra_sources[{place}] must be a pair (name, source), not {pair!r}")
+        name, source = pair
+        if not isinstance(name, str):
+            raise TypeError(f"extra_sources[{place}]: the name must be a str, not {type(name).__name__}")
+        if not isinstance(source, (str, bytes, bytearray)):
+            raise TypeError(
+                f"extra_sources[{place}]: the source must be str, bytes or bytearray, not {type(source).__name__}"
+            )
 
 
 @options
@@ -25,12 +59,70 @@ class ProgramOptions:
 
     >>> ProgramOptions(arch="sm_90", std="c++17").as_bytes("nvrtc")
     [b'-arch=sm_90', b'--std=c++17']
+
+    Fields:
+
+    - ``name``: the program's name, in messages; with a folder, NVRTC looks for quoted includes there
+    - ``arch``: the architecture, ``"sm_90"`` or ``"compute_90"``; the current device's when not given
+    - ``relocatable_device_code``: code that can be linked with other code
+    - ``extensible_whole_program``: a whole program that can still be linked with device libraries
+    - ``debug``: debug information, and no optimization
+    - ``lineinfo``: line numbers for profilers and fault reports
+    - ``device_code_optimize``: optimize although ``debug`` is on
+    - ``ptxas_options``: options for the assembler
+    - ``max_register_count``: the most registers a thread may use
+    - ``ftz``: flush denormal numbers to zero
+    - ``prec_sqrt``: square roots rounded as IEEE 754 asks
+    - ``prec_div``: divisions rounded as IEEE 754 asks
+    - ``fma``: contract multiplications and additions
+    - ``use_fast_math``: faster, less exact mathematics
+    - ``extra_device_vectorization``: more aggressive vectorization
+    - ``link_time_optimization``: make LTO-IR, to be optimized by a linker
+    - ``gen_opt_lto``: optimize before making LTO-IR
+    - ``define_macro``: ``"NAME"``, ``"NAME=VALUE"``, ``("NAME", "VALUE")``, or a list of them
+    - ``undefine_macro``: names of macros to undefine
+    - ``include_path``: folders with headers
+    - ``use_bundled_headers``: the headers that NVRTC 13.3 and later carry
+    - ``pre_include``: headers included before the source
+    - ``no_source_include``: do not look for includes beside ``name``
+    - ``std``: the C++ standard, ``"c++17"``
+    - ``builtin_move_forward``: built-in ``std::move`` and ``std::forward``
+    - ``builtin_initializer_list``: built-in ``std::initializer_list``
+    - ``disable_warnings``: no warnings
+    - ``restrict``: pointer arguments of kernels do not overlap
+    - ``device_as_default_execution_space``: functions without an annotation are for the device
+    - ``device_int128``: ``__int128``
+    - ``optimization_info``: reports about optimizations, ``"inline"``
+    - ``no_display_error_number``: messages without their numbers
+    - ``diag_error``: numbers of messages that are errors
+    - ``diag_suppress``: numbers of messages not to show
+    - ``diag_warn``: numbers of messages that are warnings
+    - ``brief_diagnostics``: messages without the source lines
+    - ``time``: a file for the times of compilation; True for PTX, where a linker reports them
+    - ``split_compile``: how many threads compile; 0 is all
+    - ``fdevice_syntax_only``: check the syntax and make nothing
+    - ``minimal``: leave out language features, to compile faster
+    - ``no_cache``: do not use the compiler's own cache
+    - ``fdevice_time_trace``: a file for a trace of the compilation
+    - ``device_float128``: ``__float128``
+    - ``frandom_seed``: the seed of generated names
+    - ``ofast_compile``: compile faster, to slower code: ``"min"``, ``"mid"`` or ``"max"``
+    - ``pch``: make and use precompiled headers automatically
+    - ``create_pch``: the precompiled header to make
+    - ``use_pch``: the precompiled header to use
+    - ``pch_dir``: the folder of precompiled headers
+    - ``pch_verbose``: say why a precompiled header was not used
+    - ``pch_messages``: say which precompiled header was made or used
+    - ``instantiate_templates_in_pch``: instantiate templates while making a precompiled header
+    - ``extra_sources``: ``(name, source)`` pairs: modules of an NVVM program, headers of a C++ one
+    - ``use_libdevice``: link NVVM code with NVIDIA's mathematics library
+    - ``numba_debug``: debug information as numba-cuda makes it
     """
 
     __module__ = "cuda.core"
 
     name: str | None = "default_program"
-    arch: str | None = None
+    arch: str | None = _Arch()  # type: ignore[assignment]
     relocatable_device_code: bool | None = None
     extensible_whole_program: bool | None = None
     debug: bool | None = None
@@ -65,7 +157,7 @@ class ProgramOptions:
     diag_suppress: int | list[int] | tuple[int, ...] | None = None
     diag_warn: int | list[int] | tuple[int, ...] | None = None
     brief_diagnostics: bool | None = None
-    time: str | None = None
+    time: str | bool | None = None
     split_compile: int | None = None
     fdevice_syntax_only: bool | None = None
     minimal: bool | None = None
@@ -86,6 +178,12 @@ class ProgramOptions:
     ) = None
     use_libdevice: bool | None = None
     numba_debug: bool | None = None
+
+    def _check(self) -> None:
+        if self.name is None:
+            self.name = "default_program"
+        if self.extra_sources is not None:
+            _check_sources(self.extra_sources)
 
     def as_bytes(
         self, backend: CompilerBackendType | str, target_type: ObjectCodeFormatType | str | None = None
@@ -114,6 +212,36 @@ def _cached(*arguments: Any) -> ObjectCode:
     return compile_with_cache(*arguments)
 
 
+_loadable: set[bytes] = set()  # .version lines that the driver in use can load
+
+
+def _warn_if_too_new(code: ObjectCode) -> None:
+    """RuntimeWarning for PTX that a newer compiler made than the driver knows."""
+    text = code.code
+    head = text[:400] if isinstance(text, bytes) else b""
+    line = head[head.find(b".version") :].split(b"\n", 1)[0].strip()
+    if line in _loadable or not line:
+        return
+    from cuda.bindings.utils import get_minimal_required_cuda_ver_from_ptx_ver, get_ptx_ver
+
+    try:
+        needed = get_minimal_required_cuda_ver_from_ptx_ver(get_ptx_ver(line.decode()))
+        major, minor = _core.driver_version()[:2]
+    except (RuntimeError, ValueError):
+        return  # no driver, or a version nobody has heard of: loading it will tell
+    if needed <= major * 1000 + minor * 10:
+        _loadable.add(line)
+        return
+    import warnings
+
+    warnings.warn(
+        f"the compiler made PTX ({line.decode()}) for CUDA {needed // 1000}.{needed % 1000 // 10}, but the driver knows "
+        f"CUDA {major}.{minor} and may not load it: compile to 'cubin', or use a newer driver",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
 class Program:
     """Source code that can be compiled: C++ (by NVRTC), PTX (by a linker) or NVVM IR (by libNVVM).
 
@@ -128,12 +256,32 @@ class Program:
     __slots__ = ("__weakref__", "_code", "_code_type", "_native", "_options")
 
     def __init__(
-        self, code: str | bytes | bytearray, code_type: SourceCodeType | str, options: ProgramOptions | None = None
+        self,
+        code: str | bytes | bytearray,
+        code_type: SourceCodeType | _CodeType,
+        options: ProgramOptions | None = None,
     ) -> None:
         self._options = _options(options, ProgramOptions)
         self._code = code
         self._code_type = str(code_type).lower()
+        self._check_options()
         self._native = _core._Program(code, self._code_type, self._options)
+
+    def _check_options(self) -> None:
+        """Options that mean nothing to a kind of source would be ignored silently."""
+        kind, given = self._code_type, self._options
+        if given.extra_sources and kind == "ptx":
+            raise ValueError("extra_sources are modules of an NVVM program or headers of a C++ one, not for PTX code")
+        if kind == "nvvm":
+            for name, source in given.extra_sources or ():
+                if not source:
+                    raise ValueError(f"extra_sources: the source of {name!r} is empty")
+        elif given.use_libdevice:
+            raise ValueError(f"use_libdevice is for NVVM programs, not for {kind} code")
+        if kind == "ptx" and given.numba_debug:
+            import warnings
+
+            warnings.warn("numba_debug means nothing to a linker and is ignored for PTX", UserWarning, stacklevel=3)
 
     def compile(
         self,
@@ -153,8 +301,12 @@ class Program:
             raise TypeError("name_expressions must be a tuple or list of names, not one name")
         names = [n.decode() if isinstance(n, (bytes, bytearray)) else n for n in name_expressions]
         if cache is not None:
-            return _cached(self, str(target_type), names, logs, cache)
-        return self._compile(target_type, names, logs)
+            made = _cached(self, str(target_type), names, logs, cache)
+        else:
+            made = self._compile(target_type, names, logs)
+        if made.code_type == "ptx":
+            _warn_if_too_new(made)
+        return made
 
     def _compile(self, target_type: Any, names: list[str], logs: Any) -> ObjectCode:
         code, log = self._native.compile(target_type, names)

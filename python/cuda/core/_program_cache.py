@@ -93,6 +93,8 @@ class _NativeCache(ProgramCacheResource):
         return code  # type: ignore[no-any-return]
 
     def __setitem__(self, key: bytes | str, value: bytes | bytearray | memoryview | ObjectCode) -> None:
+        if isinstance(value, str):
+            raise TypeError("compiled code is bytes or an ObjectCode, not a str")
         self._open().put(key, value)
 
     def __delitem__(self, key: bytes | str) -> None:
@@ -117,8 +119,10 @@ class _NativeCache(ProgramCacheResource):
 
 
 def _limit(max_size_bytes: int | None) -> int | None:
-    if max_size_bytes is not None and max_size_bytes < 0:
-        raise ValueError(f"max_size_bytes must be None or at least 0, not {max_size_bytes}")
+    if max_size_bytes is not None and max_size_bytes <= 0:
+        raise ValueError(
+            f"max_size_bytes must be None or at least 1, not {max_size_bytes}: a cache of nothing keeps nothing"
+        )
     return max_size_bytes
 
 

@@ -18,8 +18,9 @@ _SCOPES = [WorkqueueSharingScopeType.DEVICE_CTX, WorkqueueSharingScopeType.GREEN
 class _Resource:
     """A part of a device, by the driver's description."""
 
-    __slots__ = ("__weakref__", "_raw")
+    __slots__ = ("__weakref__", "_is_dry_run", "_raw")
     _raw: _core._SMResource | _core._WorkqueueResource
+    _is_dry_run: bool  # says what a split would give, and cannot be used
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -27,9 +28,10 @@ class _Resource:
         )
 
     @classmethod
-    def _make(cls, raw: Any) -> Self:
+    def _make(cls, raw: Any, is_dry_run: bool = False) -> Self:
         self = cls.__new__(cls)
         self._raw = raw
+        self._is_dry_run = is_dry_run
         return self
 
     @property
@@ -80,18 +82,29 @@ class SMResource(_Resource):
         lengths = {len(f) for f in fields if isinstance(f, Sequence)}
         if len(lengths) > 1:
             raise ValueError(f"the sequences of SMResourceOptions must have equal lengths, not {sorted(lengths)}")
+        if lengths and not isinstance(options.count, Sequence) and options.count is not None:
+            raise ValueError(
+                "SMResourceOptions.count is one number, but another field is a sequence: one count per group"
+            )
         groups = lengths.pop() if lengths else 1
+        if groups == 0:
+            raise ValueError("SMResourceOptions.count is empty: a split makes at least one group")
 
-        def each(field: Any) -> list[int]:
+        def each(name: str, field: Any) -> list[int]:
             if field is None:
                 return [0] * groups
-            return [int(v or 0) for v in field] if isinstance(field, Sequence) else [int(field)] * groups
+            values = list(field) if isinstance(field, Sequence) else [field] * groups
+            for place, value in enumerate(values):
+                if value is not None and not isinstance(value, int):
+                    raise TypeError(f"SMResourceOptions.{name}[{place}] must be an int, not {type(value).__name__}")
+            return [int(value or 0) for value in values]
 
-        rows = list(zip(*(each(f) for f in fields), strict=True))
+        names = ("count", "coscheduled_sm_count", "preferred_coscheduled_sm_count", "backfill")
+        rows = list(zip(*(each(name, f) for name, f in zip(names, fields, strict=True)), strict=True))
         if any(n < 0 for row in rows for n in row):
             raise ValueError(f"counts cannot be negative: {min(n for row in rows for n in row)}")
         parts, rest = self._raw.split([(n, co, preferred, bool(fill)) for n, co, preferred, fill in rows])
-        return [SMResource._make(part) for part in parts], SMResource._make(rest)
+        return [SMResource._make(part, dry_run) for part in parts], SMResource._make(rest, dry_run)
 
     def __repr__(self) -> str:
         return f"<SMResource sm_count={self.sm_count}>"
@@ -191,12 +204,16 @@ def create_context(device: Any, options: Any) -> Any:
     if not isinstance(options, ContextOptions):
         raise TypeError(f"options must be ContextOptions, not {type(options).__name__}")
     resources = options.resources
+    if resources is None:
+        raise ValueError("ContextOptions.resources says what the context runs on: it cannot be None")
     if isinstance(resources, (SMResource, WorkqueueResource)):
         resources = [resources]
     resources = list(resources)
     for resource in resources:
         if not isinstance(resource, (SMResource, WorkqueueResource)):
             raise TypeError(f"resources must hold SMResource or WorkqueueResource, not {type(resource).__name__}")
+        if resource._is_dry_run:
+            raise ValueError("the resources of split(dry_run=True) are an estimate: split again without it")
     if not resources:
         raise ValueError("resources must not be empty")
     return _core.create_green_context(int(device), [resource._raw for resource in resources])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 
 from . import _core
-from ._ipc import IPCAllocationHandle, IPCBufferDescriptor
+from ._ipc import IPCAllocationHandle, IPCBufferDescriptor, warn_of_fork
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 _registry: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
-def known_or_new(handle: Any, open_pool: Callable[[], _T]) -> _T:
-    """The resource an allocation handle names, if this process has it already; else what ``open_pool`` makes of it."""
+def known_or_new(handle: Any, open_pool: Callable[[], _T], cls: type[_T]) -> _T:
+    """The resource an allocation handle names, if this process has it already; else what ``open_pool`` makes of it.
+
+    TypeError when it is known as something else than a ``cls``."""
     uuid = getattr(handle, "uuid", None)
     if uuid is None:
         return open_pool()
@@ -27,8 +29,9 @@ def known_or_new(handle: Any, open_pool: Callable[[], _T]) -> _T:
     if known is None:
         fresh: Any = open_pool()
         known = fresh.register(uuid)
-    found: _T = known
-    return found
+    if not isinstance(known, cls):
+        raise TypeError(f"the handle names a {type(known).__name__}, not a {cls.__name__}")
+    return known
 
 
 class Shareable:
@@ -64,6 +67,10 @@ class Shareable:
 
     def register(self, uuid: Any) -> Any:
         """Record this resource under a name; returns the one already there if there is one."""
+        if not self.is_ipc_enabled:  # type: ignore[attr-defined]
+            raise RuntimeError(
+                f"this {type(self).__name__} cannot be shared: make it with options that say ipc_enabled=True"
+            )
         known = _registry.setdefault(uuid, self)
         if known is self:
             if self._uuid is not None and self._uuid != uuid:
@@ -72,6 +79,7 @@ class Shareable:
         return known
 
     def __reduce__(self) -> tuple[Any, ...]:
+        warn_of_fork()
         device_id = self.device_id  # type: ignore[attr-defined]
         if self.is_mapped:  # type: ignore[attr-defined]
             return _rebuild_resource, (type(self), self._uuid, device_id, None)

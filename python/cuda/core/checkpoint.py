@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _core
+from ._errors import CUDAError
 from .typing import ProcessStateType
 
 __all__ = ["Process"]
+
+_NOT_FOUND, _NOT_SUPPORTED = 500, 801  # CUDA_ERROR_...
+
 
 _STATES = ("running", "locked", "checkpointed", "failed", "checkpointing", "restoring")
 
@@ -29,6 +33,15 @@ class Process:
         self._process = _core._CheckpointProcess(pid)
         self._pid = pid
 
+    def _ask(self, call: Callable[[], Any]) -> Any:
+        """Calls the driver. One that has no checkpoints raises a RuntimeError that says so, which callers can catch."""
+        try:
+            return call()
+        except CUDAError as error:
+            if error.code in (_NOT_FOUND, _NOT_SUPPORTED):
+                raise RuntimeError(f"this driver cannot checkpoint the process {self._pid}: {error}") from error
+            raise
+
     @property
     def pid(self) -> int:
         """The process's number."""
@@ -37,32 +50,32 @@ class Process:
     @property
     def state(self) -> ProcessStateType:
         """ "running", "locked", "checkpointed" or "failed"."""
-        number = self._process.state
+        number = self._ask(lambda: self._process.state)
         return _STATES[number]  # type: ignore[return-value]
 
     @property
     def restore_thread_id(self) -> int:
         """The thread that restore() must be called for when other tools stopped the process."""
-        return self._process.restore_thread_id
+        return int(self._ask(lambda: self._process.restore_thread_id))
 
     def lock(self, timeout_ms: int = 0) -> None:
         """Let no new CUDA work start; waits at most timeout_ms (0: for ever)."""
         if timeout_ms < 0:
             raise ValueError(f"timeout_ms must be at least 0, not {timeout_ms}")
-        self._process.lock(timeout_ms)
+        self._ask(lambda: self._process.lock(timeout_ms))
 
     def checkpoint(self) -> None:
-        """Save device memory to the host and let go of the GPUs."""
-        self._process.checkpoint()
+        """Save device memory to the host and release the GPUs."""
+        self._ask(self._process.checkpoint)
 
     def restore(self, gpu_mapping: Mapping[Any, Any] | None = None) -> None:
         """Take the GPUs back; gpu_mapping (old UUID or Device to new) says which."""
         pairs = [(_uuid_bytes(old), _uuid_bytes(new)) for old, new in (gpu_mapping or {}).items()]
-        self._process.restore(pairs)
+        self._ask(lambda: self._process.restore(pairs))
 
     def unlock(self) -> None:
-        """Let CUDA work go on."""
-        self._process.unlock()
+        """Let CUDA work continue."""
+        self._ask(self._process.unlock)
 
     def __repr__(self) -> str:
         return f"Process(pid={self._pid})"

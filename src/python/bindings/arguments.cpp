@@ -19,6 +19,11 @@ bool Call::linked(int i, PyObject* const* args) {
     case Role::out_void:
       return to_address(value, where(i), frame_, p.link >= 0 ? wanted : 0, true, &slot);
     case Role::image: {
+      // A module with a size, of NVVM: the library would be asked to read from nowhere.
+      if (Py_IsNone(value) && f_.api->raises != 0)
+        return PyErr_Format(PyExc_ValueError, "%s(): %s must be bytes or text, not None", f_.name,
+                            where(i).name),
+               false;
       const Py_ssize_t have =
           PyUnicode_Check(value) || PyLong_Check(value) || !PyObject_CheckBuffer(value)
               ? -1
@@ -142,12 +147,13 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
       if (!fetch_void(slots_[i], frame_.take(size_of(p.kind, p.type)))) return false;
       return store(value, p.kind, p.type, where(i), slots_[i].p, nullptr);
     }
-    if (PyLong_AsLong(value) == 0) {
-      PyErr_Clear();
+    const long number = PyLong_AsLong(value);
+    PyErr_Clear();
+    if (number == 0) {
       slots_[i].p = nullptr;
       return true;
     }
-    PyErr_Clear();
+    if (f_.api->raises != 0) return to_integer(value, Kind::u64, where(i), &slots_[i]);  // address
   }
   if (PyUnicode_Check(value) || PyBytes_Check(value) ||
       !(PyList_Check(value) || PyTuple_Check(value) || PySequence_Check(value))) {
@@ -220,6 +226,8 @@ bool Call::texts(int i, PyObject* value, std::uint64_t count) {
 bool Call::ask(const FunctionRow& sizer, int arguments, std::uint64_t* answer) {
   if (f_.address == nullptr && !resolve(f_)) return false;  // the library is there from here on
   void* function = f_.api->resolve(*f_.api, sizer);
+  if (function != nullptr)
+    if (void* own = in_place_of(c_name(*f_.api, sizer), function)) function = own;
   Slot slots[4] = {};
   for (int k = 0; k < arguments; ++k) slots[k] = slots_[k];
   slots[arguments].p = answer;
@@ -227,19 +235,35 @@ bool Call::ask(const FunctionRow& sizer, int arguments, std::uint64_t* answer) {
   return true;
 }
 
+/// CPython has one empty bytes object and one of every single byte: writing into them would change
+/// them for the whole process.
+static bool is_shared_bytes(PyObject* value) {
+  return PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) <= 1;
+}
+
 bool Call::fill(int i, PyObject* value) {
   Slot ignored{};  // a wrong argument is said before a missing library or function
-  if (f_.address == nullptr && !PyLong_Check(value) &&
+  if (f_.address == nullptr && !PyLong_Check(value) && !is_shared_bytes(value) &&
       !to_address(value, where(i), frame_, 0, true, &ignored))
     return false;
   std::uint64_t needed = 0;
   if (!ask(f_.api->functions[params_[i].extra], 1, &needed)) return false;
+  if (is_shared_bytes(value)) {
+    if (needed <= static_cast<std::uint64_t>(PyBytes_GET_SIZE(value)))
+      return fetch_void(slots_[i], frame_.take(1));  // the terminator alone: no text to hand over
+    PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu", f_.name,
+                 where(i).name, PyBytes_GET_SIZE(value), static_cast<unsigned long long>(needed));
+    return false;
+  }
   if (!PyLong_Check(value)) return to_address(value, where(i), frame_, needed, true, &slots_[i]);
   Slot size{};
   if (!to_integer(value, Kind::u64, where(i), &size)) return false;
-  if (size.u > PY_SSIZE_T_MAX / 2) {
-    slots_[i].u = size.u;  // an address, as the C API has it: no program text is that long
-    return true;
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;  // no program is as long
+  if (size.u > kMostBytes) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s(): %s must be a writable buffer or a size, not the address %llu", f_.name,
+                 where(i).name, static_cast<unsigned long long>(size.u));
+    return false;
   }
   if (size.u < needed) {
     PyErr_Format(PyExc_ValueError, "%s(): %s is %llu, but %llu bytes are needed", f_.name,

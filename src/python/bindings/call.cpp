@@ -3,6 +3,7 @@
 #include "call.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/unloaded.hpp"
 #include "cucore/driver.hpp"
@@ -43,11 +44,22 @@ PyObject* Call::operator()(PyObject* const* args) {
   return result(code);
 }
 
+bool Call::fraction(int i, PyObject* value) {
+  const ParamRow& p = params_[i];
+  const double number = PyFloat_AS_DOUBLE(value);
+  // In the Pythonic modules a number may be a handle, which no computation yields.
+  const bool is_cut = f_.api->raises == 0 && std::isfinite(number);
+  const Ref whole{is_cut ? PyLong_FromDouble(number) : Py_NewRef(value)};
+  return whole && to_slot(whole.get(), p.kind, p.type, where(i), &slots_[i]);
+}
+
 bool Call::simple(int i, PyObject* const* args) {
   const ParamRow& p = params_[i];
   Slot& slot = slots_[i];
   switch (p.role) {
     case Role::in:
+      if (PyFloat_Check(args[p.argument]) && p.kind >= Kind::i8 && p.kind <= Kind::u64) [[unlikely]]
+        return fraction(i, args[p.argument]);
       return to_slot(args[p.argument], p.kind, p.type, where(i), &slot);
     case Role::out:
       if (p.kind == Kind::record) {

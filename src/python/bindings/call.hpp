@@ -32,6 +32,9 @@ class Call {
   // arguments
   /// Parameters that need no other one; the rest is noted for the second round.
   bool simple(int i, PyObject* const* args);
+  /// A float for an integer of a function loses its fraction, as with int(): published programs
+  /// compute grid sizes with "/".
+  bool fraction(int i, PyObject* value);
   /// Value of an integer parameter, by value or behind a pointer.
   std::uint64_t number(int i) const;
   bool linked(int i, PyObject* const* args);

@@ -13,6 +13,7 @@
 #include "core/captured_free.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/runtime.hpp"
+#include "device_code.hpp"
 #include "driver/library.hpp"
 #include "driver/mutex.hpp"
 #include "engine.hpp"
@@ -91,12 +92,14 @@ std::atomic<DestroyProgram> nvrtc_destroy{nullptr};  // NVRTC's own, in a librar
 int program_destroy(void** program) {
   const auto destroy = nvrtc_destroy.load(std::memory_order_relaxed);
   if (program == nullptr) return destroy(program);
+  forget_compilation(*program);
   return destroyed<int>(*program, false, [=] { return destroy(program); });
 }
 using CompileProgram = int (*)(void* program, int count, const char* const* options);
 std::atomic<CompileProgram> nvrtc_compile{nullptr};
 int program_compile(void* program, int count, const char* const* options) {
   const detail::DriverNameScope name;  // NVRTC loads the driver by it
+  note_compilation(program, count, options);
   return nvrtc_compile.load(std::memory_order_relaxed)(program, count, options);
 }
 cudaError_t runtime_notification_unregister(int device, cudaAsyncCallbackHandle_t handle) {
@@ -139,7 +142,7 @@ void* in_place_of(const char* function, void* address) {
   const std::string_view name{function};
   const auto* const found = std::find_if(std::begin(kOurs), std::end(kOurs),
                                          [&](const auto& row) { return row.first == name; });
-  if (found == std::end(kOurs)) return nullptr;
+  if (found == std::end(kOurs)) return device_code_in_place_of(name, address);
   // Those of a library that the driver's table does not have: ours call them.
   if (name == "nvrtcCompileProgram")
     nvrtc_compile.store(reinterpret_cast<CompileProgram>(address), std::memory_order_relaxed);

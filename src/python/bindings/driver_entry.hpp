@@ -7,10 +7,19 @@
 
 namespace cucore::bindings {
 
+inline constexpr int kLaterVersion = 13050;  // the release that the facts in api/later are of
+
 /// Entry of the driver table; null for a function this driver lacks. Throws when there is no
 /// driver.
 static void* resolve(const Api& api, const FunctionRow& row) {
   const DriverTable& table = driver();
+  if (row.slot == kNoSlot) {  // newer than the table: asked for by name
+    void* address = nullptr;
+    CUdriverProcAddressQueryResult found{};
+    const CUresult code = table.cuGetProcAddress(api.text + row.symbol, &address, kLaterVersion,
+                                                 CU_GET_PROC_ADDRESS_DEFAULT, &found);
+    return code == CUDA_SUCCESS ? address : nullptr;
+  }
   if (!driver_has(api.text + row.symbol)) return nullptr;
   return reinterpret_cast<void* const*>(&table)[row.slot];
 }

@@ -344,6 +344,10 @@ void hold(HostCall* call);
 /// Hands a hold over to an object of the driver, by its handle (callback_owners.cpp): it ends when
 /// the object is destroyed by a function of these modules.
 void keep_for(HostCall* call, void* owner);
+/// A function's C name without the version that symbols of the driver carry.
+inline const char* c_name(const Api& api, const FunctionRow& row) {
+  return api.text + (api.raises != 0 ? row.symbol : row.name);
+}
 /// The function to call instead of this one, which is at `address`, or null.
 void* in_place_of(const char* function, void* address);
 /// An object that holds a call for a record, taking over the caller's hold. New reference.
@@ -356,6 +360,8 @@ PyObject* user_data_of(void* pointer);  // of a committed call, or null
 // ---- calls (call.cpp)
 // -------------------------------------------------------------------------------------------------
 
+/// Raises an exception that is written in Python.
+void raise_from(const char* module, const char* exception, const char* text);
 /// The Python function of a row. `raising`: errors raise, values come back bare.
 PyObject* make_function(const Api& api, const FunctionRow& row, bool raising);
 bool init_functions();

@@ -103,7 +103,8 @@ int store_callback(RecordObject* record, const FieldObject& field, PyObject* val
 }
 
 /// An array of characters in the record, filled up with zeros.
-int store_text(const FieldObject& field, PyObject* value, char* place, const Where& where) {
+int store_text(const FieldObject& field, RecordObject* record, PyObject* value, char* place,
+               const Where& where) {
   const FieldRow& row = *field.row;
   Frame frame;
   const char* text = nullptr;
@@ -129,6 +130,7 @@ int store_text(const FieldObject& field, PyObject* value, char* place, const Whe
   }
   std::memset(place, 0, row.length);
   std::memcpy(place, text, static_cast<std::size_t>(size));
+  if (is_counted(row)) set_count(field, record, size);
   return 0;
 }
 
@@ -165,16 +167,19 @@ int store_items(const FieldObject& field, RecordObject* record, PyObject* value,
                  where.name, row.length, Py_TYPE(value)->tp_name);
     return -1;
   }
-  if (PyTuple_GET_SIZE(items.get()) != row.length) {
-    PyErr_Format(PyExc_ValueError, "%s.%s takes %d values, got %zd", where.owner, where.name,
-                 row.length, PyTuple_GET_SIZE(items.get()));
+  const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
+  if (is_counted(row) ? n > row.length : n != row.length) {
+    PyErr_Format(PyExc_ValueError, "%s.%s takes %s%d values, got %zd", where.owner, where.name,
+                 is_counted(row) ? "at most " : "", row.length, n);
     return -1;
   }
-  for (int i = 0; i < row.length; ++i) {
+  for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PyTuple_GET_ITEM(items.get(), i);
-    if (!store(item, row.kind, row.type, where, place + i * size_of(row.kind, row.type), record))
+    if (!store(item, row.kind, row.type, where,
+               place + static_cast<std::size_t>(i) * size_of(row.kind, row.type), record))
       return -1;
   }
+  if (is_counted(row)) set_count(field, record, n);
   return 0;
 }
 
@@ -273,7 +278,7 @@ int store_field(const FieldObject& field, RecordObject* record, PyObject* value)
       return set_user_data(static_cast<HostCall*>(pointer), value), 0;
   }
   if ((row.flags & kCountsArray) != 0 && !check_count(field, record, value, where)) return -1;
-  if (is_text(row.kind)) return store_text(field, value, place, where);
+  if (is_text(row.kind)) return store_text(field, record, value, place, where);
   if (row.length == 0) return store_one(field, record, value, place, where);
   return store_items(field, record, value, place, where);
 }

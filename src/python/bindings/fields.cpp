@@ -1,6 +1,8 @@
 // fields.cpp: how a field is found and read, and the usual values stored.
 #include "fields.hpp"
 
+#include <algorithm>
+
 #include "../type_table.hpp"
 #include "bound_address.hpp"
 
@@ -57,6 +59,17 @@ std::uint64_t element_count(RecordObject* record, const FieldObject& field) {
   return n;
 }
 
+/// The graphs of a conditional node that is not added yet.
+PyObject* load_null_handles(TypeId type, std::uint64_t n) {
+  Ref list{PyList_New(n <= 1 << 10 ? static_cast<Py_ssize_t>(n) : 0)};
+  for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list.get()); ++i) {
+    PyObject* const item = new_handle(type, 0);
+    if (item == nullptr) return nullptr;
+    PyList_SET_ITEM(list.get(), i, item);
+  }
+  return list.release();
+}
+
 /// The elements a pointer field points to. Structs among them are views, which keep the memory that
 /// was made for them: the field may be set to another list before they are gone.
 PyObject* load_array(RecordObject* record, const FieldObject& field, const char* place) {
@@ -64,7 +77,12 @@ PyObject* load_array(RecordObject* record, const FieldObject& field, const char*
   const std::uint64_t n = data != nullptr ? element_count(record, field) : 0;
   const TypeId type = field.row->type;
   const Kind kind = static_cast<Kind>(field.row->flags >> 3);
+  if (field.row->link < 0 && kind == Kind::handle && row_of(type).kind == TypeClass::integer)
+    return PyLong_FromVoidPtr(const_cast<char*>(data));  // one number, wherever it is
   if (n > 1 << 20) return PyList_New(0);
+  if (data == nullptr &&
+      std::strcmp(api_of(field.record).text + field.row->name, "phGraph_out") == 0)
+    return load_null_handles(type, element_count(record, field));
   Ref list{PyList_New(static_cast<Py_ssize_t>(n))};
   const Ref memory = Ref::borrow(kept(record, place));
   for (std::uint64_t i = 0; list && i < n; ++i) {
@@ -77,17 +95,29 @@ PyObject* load_array(RecordObject* record, const FieldObject& field, const char*
   return list.release();
 }
 
+/// An array in the record of which the count field says how much is in use.
+PyObject* load_counted(RecordObject* record, const FieldObject& field, const char* place) {
+  const FieldRow& row = *field.row;
+  const auto n = std::min<std::uint64_t>(element_count(record, field), row.length);
+  if (row.kind == Kind::bytes) return PyBytes_FromStringAndSize(place, static_cast<Py_ssize_t>(n));
+  RecordObject* const view =
+      view_record(row.type, const_cast<char*>(place), reinterpret_cast<PyObject*>(record));
+  if (view != nullptr) view->count = static_cast<std::uint32_t>(n);
+  return reinterpret_cast<PyObject*>(view);
+}
+
 /// A column: one value per element of an array of structs.
 PyObject* load_column(const FieldObject& field, RecordObject* record);
 
 /// Whatever is not one value.
 [[gnu::noinline]] PyObject* load_other(const FieldObject& field, RecordObject* record) {
   const Ref hold = Ref::borrow(reinterpret_cast<PyObject*>(const_cast<FieldObject*>(&field)));
-  if (record->count > 1) return load_column(field, record);
+  if (record->count != 1) return load_column(field, record);
   const FieldRow& row = *field.row;
   PyObject* const object = reinterpret_cast<PyObject*>(record);
   const char* place = static_cast<const char*>(record->place) + row.offset;
   if (row.kind == Kind::array) return load_array(record, field, place);
+  if (is_counted(row)) return load_counted(record, field, place);
   if ((row.flags & kUserData) != 0) {
     if (PyObject* user = user_data_of(value_at<void*>(place))) return user;
   }
@@ -104,7 +134,7 @@ PyObject* load_column(const FieldObject& field, RecordObject* record);
 }
 
 [[gnu::always_inline]] inline PyObject* read(const FieldObject& field, RecordObject* record) {
-  if (field.read == Kind::none || record->count > 1) [[unlikely]]
+  if (field.read == Kind::none || record->count != 1) [[unlikely]]
     return load_other(field, record);
   return load_single(field.read, field.row->type, field.type,
                      static_cast<const char*>(record->place) + field.offset,
@@ -178,8 +208,12 @@ bool store_plain_items(PyObject* value, const FieldObject& field, char* place) {
   return true;
 }
 
+int store_column(const FieldObject& field, RecordObject* record, PyObject* value);
+
 [[gnu::always_inline]] inline int write(const FieldObject& field, RecordObject* record,
                                         PyObject* value) {
+  if (record->count != 1) [[unlikely]]
+    return store_column(field, record, value);
   if (value != nullptr) [[likely]] {
     char* const place = static_cast<char*>(record->place) + field.offset;
     if (field.write != Kind::none && store_plain(value, field, place)) return 0;
@@ -187,6 +221,27 @@ bool store_plain_items(PyObject* value, const FieldObject& field, char* place) {
   }
   const Ref hold = Ref::borrow(reinterpret_cast<PyObject*>(const_cast<FieldObject*>(&field)));
   return store_field(field, record, value);
+}
+
+/// Assigns to a field of all elements of an array of structs: one value each, or the same for all.
+[[gnu::noinline]] int store_column(const FieldObject& field, RecordObject* record,
+                                   PyObject* value) {
+  const bool is_one = value == nullptr || PyUnicode_Check(value) || PyBytes_Check(value) ||
+                      is_record(value) || !PySequence_Check(value) || field.row->length != 0;
+  Ref items{is_one ? nullptr : PySequence_Tuple(value)};
+  if (!is_one && !items) return -1;
+  if (items && PyTuple_GET_SIZE(items.get()) != static_cast<Py_ssize_t>(record->count)) {
+    PyErr_Format(PyExc_ValueError, "%s.%s takes %u values, got %zd", name_of(record->type),
+                 api_of(field.record).text + field.row->name, record->count,
+                 PyTuple_GET_SIZE(items.get()));
+    return -1;
+  }
+  for (std::uint32_t i = 0; i < record->count; ++i) {
+    Ref element{element_view(record, i)};
+    PyObject* const item = items ? PyTuple_GET_ITEM(items.get(), i) : value;
+    if (!element || write(field, self_of(element.get()), item) < 0) return -1;
+  }
+  return 0;
 }
 
 // ---- the descriptor, where somebody asks for it: CUuuid.__dict__["bytes"].__get__(uuid)
@@ -361,10 +416,11 @@ bool add_fields(PyObject* type, TypeId id) {
   const Api& api = api_of(id);
   const TypeRow& row = row_of(id);
   for (int i = 0; i < row.count; ++i) {
+    const FieldRow& f = api.fields[row.first + i];
+    if (is_hidden(f)) continue;  // known by the array it counts
     auto* field = PyObject_New(FieldObject, field_type);
     if (field == nullptr) return false;
     Ref owner{reinterpret_cast<PyObject*>(field)};
-    const FieldRow& f = api.fields[row.first + i];
     field->row = &f;
     field->type = f.type != kNoType ? &row_of(f.type) : nullptr;
     field->arrays = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cucore/driver.hpp"
+#include "cucore/pathfinder.hpp"
 
 namespace cucore::bindings {
 namespace {
@@ -213,12 +214,21 @@ static bool is_told_of_an_older_driver(const Api& api) {
          Ref{PyObject_CallMethod(utils.get(), "warn_if_cuda_major_version_mismatch", nullptr)};
 }
 
+void raise_from(const char* module, const char* exception, const char* text) {
+  Ref home{PyImport_ImportModule(module)};
+  Ref type{home ? PyObject_GetAttrString(home.get(), exception) : nullptr};
+  if (type) PyErr_SetString(type.get(), text);
+}
+
 bool resolve(FunctionObject& f) {
   try {
     f.address = f.api->resolve(*f.api, *f.row);
     if (f.address != nullptr && !is_told_of_an_older_driver(*f.api)) return false;
-    if (void* own = f.address != nullptr ? in_place_of(f.name, f.address) : nullptr)
+    if (void* own = f.address != nullptr ? in_place_of(c_name(*f.api, *f.row), f.address) : nullptr)
       f.address = own;
+  } catch (const pathfinder::NotFoundError& error) {
+    if (!PyErr_Occurred()) raise_from("cuda.pathfinder", "DynamicLibNotFoundError", error.what());
+    return false;
   } catch (const std::exception& error) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, error.what());
     return false;
@@ -226,7 +236,9 @@ bool resolve(FunctionObject& f) {
   if (PyErr_Occurred())
     return false;  // a warning turned into an error while the library was loaded
   if (f.address == nullptr) {
-    PyErr_Format(PyExc_RuntimeError, "Function \"%s\" not found", f.api->text + f.row->symbol);
+    const std::string text =
+        "Function \"" + std::string{f.api->text + f.row->symbol} + "\" not found";
+    raise_from("cuda.bindings._errors", "FunctionNotFoundError", text.c_str());
     return false;
   }
   return true;

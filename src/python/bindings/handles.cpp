@@ -170,9 +170,13 @@ PyObject* make_handle_class(TypeId id, PyObject* base) {
   const Api& api = api_of(id);
   const std::string_view text = api.text + row_of(id).name;
   const bool is_stream = text == "CUstream";
+  const std::string doc = std::string{text} + "(init_value=0, _ptr=0)\n--\n\nThe C type " +
+                          std::string{text} +
+                          ": init_value is its value; _ptr, the address of one to look at.";
   PyType_Slot slots[] = {
       {Py_tp_dealloc, as_slot(handle_dealloc)},
       {Py_tp_methods, is_stream ? stream_methods : class_methods},
+      {Py_tp_doc, const_cast<char*>(doc.c_str())},
       {0, nullptr},
   };
   // tp_name must live as long as the type.

@@ -207,7 +207,12 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
         slot.u = 0;
       else if (is_handle(number))
         slot.u = handle_value(reinterpret_cast<HandleObject*>(number));
-      else if (!to_integer(number, Kind::u64, where, &slot))
+      else if (is_record(number))  // the address of the struct, as getPtr() gives it
+        slot.p = reinterpret_cast<RecordObject*>(number)->place;
+      else if (has_value_method(number)) {
+        Ref pointer{PyObject_CallMethod(number, "getPtr", nullptr)};
+        if (!pointer || !to_integer(pointer.get(), Kind::u64, where, &slot)) return false;
+      } else if (!to_integer(number, Kind::u64, where, &slot))
         return false;
       put(slot, Kind::u64, kNoType, place);
     } else {

@@ -4,6 +4,7 @@
 
 #include "cucore/driver.hpp"
 #include "cucore/graph.hpp"
+#include "cucore/pathfinder.hpp"
 #include "engine.hpp"
 
 namespace cucore::bindings {
@@ -156,7 +157,44 @@ void schedule_release() {
       nullptr);  // refused when many wait already, one of which will do it
 }
 
+/// symbols(module): the C names of all functions.
+PyObject* symbols(PyObject*, PyObject* args) {
+  const char* module = nullptr;
+  if (!PyArg_ParseTuple(args, "s", &module)) return nullptr;
+  const Api* api = api_argument(module);
+  Ref list{api != nullptr ? PyList_New(api->function_count) : nullptr};
+  for (int i = 0; list && i < api->function_count; ++i) {
+    PyObject* name = PyUnicode_FromString(api->text + api->functions[i].symbol);
+    if (name == nullptr) return nullptr;
+    PyList_SET_ITEM(list.get(), i, name);
+  }
+  return list.release();
+}
+
+/// function_pointer(module, symbol): the address of a C function, 0 when its library lacks it.
+PyObject* function_pointer(PyObject*, PyObject* args) {
+  const char *module = nullptr, *symbol = nullptr;
+  if (!PyArg_ParseTuple(args, "ss", &module, &symbol)) return nullptr;
+  const Api* api = api_argument(module);
+  if (api == nullptr) return nullptr;
+  for (int i = 0; i < api->function_count; ++i) {
+    if (std::strcmp(api->text + api->functions[i].symbol, symbol) != 0) continue;
+    try {
+      return PyLong_FromVoidPtr(api->resolve(*api, api->functions[i]));
+    } catch (const pathfinder::NotFoundError& error) {
+      raise_from("cuda.pathfinder", "DynamicLibNotFoundError", error.what());
+    } catch (const std::exception& error) {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+  }
+  return PyErr_Format(PyExc_ValueError, "no function %s", symbol);
+}
+
 PyMethodDef methods[] = {
+    {"symbols", symbols, METH_VARARGS, "symbols(module): the C names of all functions"},
+    {"function_pointer", function_pointer, METH_VARARGS,
+     "function_pointer(module, symbol): its address, 0 when the library lacks it"},
     {"attribute", attribute, METH_VARARGS,
      "attribute(module, name, raising=False): makes what module.name is"},
     {"names", names, METH_VARARGS, "names(module): all rendered names, sorted"},

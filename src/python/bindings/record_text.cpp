@@ -82,12 +82,14 @@ bool put_plain(std::string& out, const FieldRow& row, const char* place) {
 bool put_record(std::string& out, RecordObject* record, std::string& indent) {
   const Api& api = api_of(record->type);
   const TypeRow& type = row_of(record->type);
+  bool is_first = true;
   for (int i = 0; i < type.count; ++i) {
     const FieldRow& row = api.fields[type.first + i];
+    if (is_hidden(row)) continue;
     const char* const name = api.text + row.name;
     const char* const place = static_cast<const char*>(record->place) + row.offset;
     const bool single = row.length == 0 && row.flags == 0 && record->count == 1;
-    if (i != 0) out.append("\n").append(indent);
+    if (!std::exchange(is_first, false)) out.append("\n").append(indent);
     out.append(name).append(" :");
     if (row.kind == Kind::record && single) {
       const Ref inner{reinterpret_cast<PyObject*>(
@@ -100,10 +102,14 @@ bool put_record(std::string& out, RecordObject* record, std::string& indent) {
       continue;
     }
     out.append(" ");
+    if (single && row.kind == Kind::address && std::string_view{name} == "extra") {
+      put_number(out, value_at<std::uint64_t>(place));  // void**, like kernelParams
+      continue;
+    }
     if (single && put_plain(out, row, place)) continue;
     if (single && row.kind == Kind::enumeration) {
       if (!put_member(out, row.type, value_at<std::int32_t>(place))) return false;
-    } else if (row.kind == Kind::bytes && record->count == 1) {
+    } else if (row.kind == Kind::bytes && record->count == 1 && !is_counted(row)) {
       for (int n = 0; n < row.length; ++n) {
         const auto byte = static_cast<unsigned char>(place[n]);
         out.append({"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]});

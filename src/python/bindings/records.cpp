@@ -133,8 +133,8 @@ PyObject* make(PyTypeObject* type, PyObject* place) {
     if (place != nullptr &&
         !to_integer(place, Kind::u32, Where{name_of(id), "(): ", "size"}, &count))
       return nullptr;
-    if (count.u == 0 || count.u > 1 << 20) {
-      return PyErr_Format(PyExc_ValueError, "%s(): size must be between 1 and 1048576, not %llu",
+    if (count.u > 1 << 20) {
+      return PyErr_Format(PyExc_ValueError, "%s(): size must be between 0 and 1048576, not %llu",
                           name_of(id), static_cast<unsigned long long>(count.u)),
              nullptr;
     }
@@ -204,6 +204,28 @@ PyObject* record_item(PyObject* o, Py_ssize_t index) {
   return element_view(record, static_cast<std::uint32_t>(index));
 }
 
+/// array[i] = record: a copy of the record's bytes.
+int record_set_item(PyObject* o, Py_ssize_t index, PyObject* value) {
+  RecordObject* record = self_of(o);
+  const char* const name = name_of(record->type);
+  if (value == nullptr)
+    return PyErr_Format(PyExc_TypeError, "elements of %s cannot be deleted", name), -1;
+  if (index < 0 || index >= record->count)
+    return PyErr_Format(PyExc_IndexError, "index out of range: %zd of %u elements", index,
+                        record->count),
+           -1;
+  RecordObject* const given = expect_record(value, record->type, Where{name, "", "[...]"});
+  if (given == nullptr) return -1;
+  if (given->count != 1)
+    return PyErr_Format(PyExc_ValueError, "%s[%zd] takes one element, got %u", name, index,
+                        given->count),
+           -1;
+  const std::size_t size = row_of(record->type).size;
+  std::memmove(static_cast<char*>(record->place) + size * static_cast<std::size_t>(index),
+               given->place, size);
+  return 0;
+}
+
 PyObject* record_int(PyObject* o) { return PyLong_FromVoidPtr(self_of(o)->place); }
 PyObject* record_ptr(PyObject* o, void*) { return record_int(o); }
 
@@ -259,6 +281,33 @@ PyObject* from_buffer(PyObject* cls, PyObject* object) {
   if (record != nullptr) std::memcpy(record->place, view->buf, size);
   return reinterpret_cast<PyObject*>(record);
 }
+
+/// Both lists of a batch of copies, which have one count.
+PyObject* set_dsts_srcs(PyObject* o, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"dsts", "srcs", nullptr};
+  PyObject *dsts = nullptr, *srcs = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", const_cast<char**>(keywords), &dsts, &srcs))
+    return nullptr;
+  const Ref to{PySequence_Tuple(dsts)};
+  const Ref from{to ? PySequence_Tuple(srcs) : nullptr};
+  if (!from) return nullptr;
+  if (PyTuple_GET_SIZE(to.get()) != PyTuple_GET_SIZE(from.get()))
+    return PyErr_Format(PyExc_ValueError, "%s: %zd destinations, but %zd sources",
+                        name_of(self_of(o)->type), PyTuple_GET_SIZE(to.get()),
+                        PyTuple_GET_SIZE(from.get()));
+  if (PyObject_SetAttrString(o, "dsts", to.get()) < 0 ||
+      PyObject_SetAttrString(o, "srcs", from.get()) < 0)
+    return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef batch_methods[] = {
+    {"set_dsts_srcs", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_dsts_srcs)),
+     METH_VARARGS | METH_KEYWORDS,
+     "set_dsts_srcs($self, dsts, srcs)\n--\n\nSets where the copies go to and come from: as many "
+     "destinations as sources."},
+    {},
+};
 
 PyMethodDef pythonic_methods[] = {
     {"from_ptr", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_ptr)),
@@ -430,21 +479,34 @@ RecordObject* expect_record(PyObject* value, TypeId id, const Where& where) {
 PyObject* make_record_class(TypeId id, PyObject* base) {
   const Api& api = api_of(id);
   const TypeRow& row = row_of(id);
-  PyType_Slot plain_slots[] = {{Py_tp_dealloc, as_slot(record_dealloc)}, {0, nullptr}};
+  const std::string short_name = api.text + row.name;
+  const bool is_pythonic = api.raises != 0;
+  std::string doc =
+      short_name + (is_pythonic ? "(size=1)" : "(_ptr=0)") + "\n--\n\nThe C struct " + short_name;
+  doc += is_pythonic ? ", or an array of them." : ": a new one, or the one at the address _ptr.";
+  const PyType_Slot doc_slot{Py_tp_doc, doc.data()};
+  PyType_Slot plain_slots[] = {{Py_tp_dealloc, as_slot(record_dealloc)}, doc_slot, {0, nullptr}};
   PyType_Slot pythonic_slots[] = {
       {Py_tp_dealloc, as_slot(record_dealloc)},
       {Py_sq_length, as_slot(record_length)},
       {Py_sq_item, as_slot(record_item)},
+      {Py_sq_ass_item, as_slot(record_set_item)},
       {Py_nb_int, as_slot(record_int)},
       {Py_tp_richcompare, as_slot(record_compare)},
       {Py_tp_hash, as_slot(PyObject_HashNotImplemented)},
       {Py_tp_methods, pythonic_methods},
       {Py_tp_getset, pythonic_getset},
+      doc_slot,
       {0, nullptr},
   };
-  PyType_Slot* slots = api.raises != 0 ? pythonic_slots : plain_slots;
-  auto* name = new std::string{std::string{api.module} + "." +
-                               (api.text + row.name)};  // lives as long as the type
+  PyType_Slot batch_slots[] = {{Py_tp_dealloc, as_slot(record_dealloc)},
+                               {Py_tp_methods, batch_methods},
+                               doc_slot,
+                               {0, nullptr}};
+  const bool is_batch = short_name.starts_with("CUDA_MEMCPY_BATCH_NODE_PARAMS");
+  PyType_Slot* slots = is_pythonic ? pythonic_slots : is_batch ? batch_slots : plain_slots;
+  // Lives as long as the type.
+  auto* name = new std::string{std::string{api.module} + "." + short_name};
   PyType_Spec spec{name->c_str(), sizeof(RecordObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                    slots};
   Ref type{PyType_FromSpecWithBases(&spec, base)};

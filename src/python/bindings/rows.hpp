@@ -123,6 +123,8 @@ enum FunctionFlags : std::uint8_t {
   kStatusRecord = 16,  // returns a struct whose first member is the result code
 };
 
+inline constexpr std::uint16_t kNoSlot = 0xFFFF;
+
 struct FunctionRow {
   std::uint32_t name;       // Python name
   std::uint32_t symbol;     // C name
@@ -133,7 +135,7 @@ struct FunctionRow {
   std::uint8_t arguments;   // Python arguments
   std::uint8_t required;    // ... of which without a default
   std::uint8_t flags;
-  std::uint16_t slot;  // index of its entry, see Api::resolve
+  std::uint16_t slot;  // index of its entry, see Api::resolve; kNoSlot: found by its name alone
   Kind returns;        // with kNoResult: what the function returns
   TypeId returns_type;
   Invoke invoke;
@@ -163,7 +165,21 @@ struct FieldRow {
   std::int16_t link;     // array: index of the count field; count: of the array field; callback: of
                          // the user data
 };
-enum FieldFlags : std::uint8_t { kCountsArray = 1, kCallback = 2, kUserData = 4 };
+// Above the third bit a pointer to elements has their kind. A fixed array may have kCounted: as
+// many elements as the field in `link` says, which has kHidden and no name in Python.
+enum FieldFlags : std::uint8_t {
+  kCountsArray = 1,
+  kCallback = 2,
+  kUserData = 4,
+  kCounted = 8,
+  kHidden = 16,
+};
+constexpr bool is_counted(const FieldRow& row) {
+  return row.kind != Kind::array && (row.flags & kCounted) != 0;
+}
+constexpr bool is_hidden(const FieldRow& row) {
+  return row.kind != Kind::array && (row.flags & kHidden) != 0;
+}
 
 struct MemberRow {
   std::uint32_t name;

@@ -11,11 +11,16 @@ void bind_context(nb::module_& m) {
       ">>> device.context.device == device\n"
       "True");
   set_module(cls);
+  forbid_new<"Device.set_current() or Device.create_context()">(cls);
   cls.def(
       "close",
       [](Context& c) {
         if (c && !c.is_green())
           return;  // primary contexts are shared with everybody in the process
+        if (c && Context::current() == c)
+          throw InvalidStateError(
+              "the context is current and cannot be closed: make another one current first, "
+              "Device.set_current()");
         c = Context{};
       },
       "Give up a context that create_context() made; does nothing the second time.");
@@ -35,6 +40,7 @@ void bind_context(nb::module_& m) {
   cls.def_prop_ro(
       "resources",
       [](nb::handle c) {
+        if (!nb::cast<const Context&>(c)) throw InvalidStateError("the context is closed");
         return nb::module_::import_("cuda.core._resources")
             .attr("DeviceResources")
             .attr("_of_context")(c);
@@ -44,7 +50,7 @@ void bind_context(nb::module_& m) {
       "create_stream",
       [](const Context& c, nb::handle options) {
         if (!c) throw InvalidStateError("the context is closed");
-        return wrap(Stream::create(c, stream_options(options.ptr())));
+        return wrap(Stream::create(c, stream_options_in(c, options.ptr())));
       },
       nb::arg("options") = nb::none(), "Make a stream whose work runs in this context.");
   cls.def(

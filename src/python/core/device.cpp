@@ -22,6 +22,7 @@ namespace {
 struct PyDevice {
   int id;
   Context context;
+  nb::object context_object{};  // that set_current() was given, while it is the current one
   nb::object memory_resource;
   nb::object native_memory;  // native_object(memory_resource)
   // What never changes, once it has been asked for.
@@ -49,7 +50,7 @@ PyObject* make_singletons(int id) {
   PyObject* dictionary = PyThreadState_GetDict();  // borrowed
   if (dictionary == nullptr) throw std::runtime_error("this thread has no Python state");
   nb::list objects;
-  for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}}));
+  for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}, {}}));
   if (PyDict_SetItemString(dictionary, "cuda.core.devices", objects.ptr()) < 0)
     throw nb::python_error();
   std::vector<PyObject*> borrowed;
@@ -137,6 +138,7 @@ PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t n
     if (!device.context || device.context.is_green() || was_reset(device))
       device.context = Context::primary(device.id);
     device.context.set_current();
+    device.context_object.reset();
     Py_RETURN_NONE;
   }
   if (!nb::isinstance<Context>(nb::handle{given[0]})) {
@@ -159,7 +161,9 @@ PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t n
           : Context{};
   context.set_current();
   device.context = context;
+  nb::object before = std::exchange(device.context_object, nb::borrow(given[0]));
   if (!old) Py_RETURN_NONE;
+  if (before.is_valid() && self_of<Context>(before.ptr()) == old) return before.release().ptr();
   return wrap(std::move(old)).release().ptr();
 }
 
@@ -261,7 +265,7 @@ PyObject* device_create_stream(PyObject* self, PyObject* const* args, Py_ssize_t
     }
     return wrap(std::move(foreign)).release().ptr();
   }
-  return wrap(Stream::create(context, stream_options(given[1]))).release().ptr();
+  return wrap(Stream::create(context, stream_options_in(context, given[1]))).release().ptr();
 }
 
 PyObject* device_create_event(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
@@ -269,9 +273,12 @@ PyObject* device_create_event(PyObject* self, PyObject* const* args, Py_ssize_t 
   static const Names<1> names{"options"};
   std::array<PyObject*, 1> given;
   parse("create_event", names, 1, 0, args, nargs, kwnames, given);
-  return wrap(Event::create(bound_context(device_of(self)), event_options(given[0])))
-      .release()
-      .ptr();
+  const EventOptions options = event_options(given[0]);
+  if (options.ipc_enabled)  // another process cannot know which of several records it waits for
+    throw nb::type_error(
+        "create_event() makes no event for other processes: use Stream.record(options=...), which "
+        "records it too");
+  return wrap(Event::create(bound_context(device_of(self)), options)).release().ptr();
 }
 
 PyObject* device_id(PyObject* self) { return PyLong_FromLong(device_of(self).id); }

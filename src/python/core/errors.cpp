@@ -45,7 +45,10 @@ static void translate(const std::exception_ptr& pointer) {
   } catch (const OutOfMemoryError& error) {
     raise_cuda_error(error, "OutOfMemoryError");
   } catch (const CUDAError& error) {
-    raise_cuda_error(error, "CUDAError");
+    const std::string& name = error.name();  // libraries have exceptions of their own
+    raise_cuda_error(error, name.starts_with("NVVM_ERROR")        ? "NVVMError"
+                            : name.starts_with("NVJITLINK_ERROR") ? "NvJitLinkError"
+                                                                  : "CUDAError");
   } catch (const DriverNotFoundError& error) {
     set_error(PyExc_RuntimeError, error.what());
   } catch (const InvalidStateError& error) {

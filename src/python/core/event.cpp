@@ -39,8 +39,9 @@ nb::object event_from_ipc(nb::bytes handle, bool blocking_sync) {
   Context context = Context::current();
   if (!context)
     throw InvalidStateError("no device is current: call Device(...).set_current() first");
-  (void)blocking_sync;
-  return wrap(Event::from_ipc_handle(context, raw));
+  Event event = Event::from_ipc_handle(context, raw);
+  const_cast<EventOptions&>(event.options()).blocking_sync = blocking_sync;  // as its maker has it
+  return wrap(std::move(event));
 }
 
 }  // namespace
@@ -111,18 +112,26 @@ void bind_event(nb::module_& m) {
       "True when waiting for it sleeps instead of spinning.");
   def_value(
       cls, "is_sync_busy_waited",
-      [](nb::handle s) { return !open_event(s.ptr()).options().blocking_sync; },
-      "True when waiting for it spins instead of sleeping.");
+      [](nb::handle s) { return open_event(s.ptr()).options().blocking_sync; },
+      "An older spelling of is_blocking_sync, with the same value.");
   def_value(
       cls, "is_ipc_enabled", [](nb::handle s) { return open_event(s.ptr()).options().ipc_enabled; },
       "True when other processes can open it.");
   def_value(
       cls, "device",
-      [](nb::handle s) { return device_object(open_event(s.ptr()).context().device()); },
-      "The device it was made on.");
+      [](nb::handle s) -> nb::object {
+        const Event& event = open_event(s.ptr());
+        return event.is_imported() ? nb::none()
+                                   : nb::object{device_object(event.context().device())};
+      },
+      "The device it was made on; None when that was in another process.");
   def_value(
-      cls, "context", [](nb::handle s) { return wrap(Context{open_event(s.ptr()).context()}); },
-      "The context it was made in.");
+      cls, "context",
+      [](nb::handle s) -> nb::object {
+        const Event& event = open_event(s.ptr());
+        return event.is_imported() ? nb::none() : wrap(Context{event.context()});
+      },
+      "The context it was made in; None when that was in another process.");
   def_value(
       cls, "handle",
       [](const Event& e) {

@@ -176,6 +176,7 @@ void bind_kernel(nb::module_& m) {
                nb::arg("config"), nb::kw_only(), nb::arg("stream"),
                "How many clusters of this launch run on the device at a time.");
   set_module(occupancy);
+  forbid_new<"Kernel.occupancy">(occupancy);
 
   auto kernel =
       nb::class_<PyKernel>(m, "Kernel", nb::is_weak_referenceable(),

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "code_arguments.hpp"
+#include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
 #include "cucore/pathfinder.hpp"
 #include "support.hpp"
@@ -40,13 +41,24 @@ std::string str_of(const char* field, nb::handle value) {
   return text_argument(nb::steal(PyOS_FSPath(value.ptr())), field);
 }
 
+/// NVIDIA's package answers a malformed macro with a RuntimeError.
+[[noreturn]] void wrong_macro(nb::handle value) {
+  PyErr_Format(PyExc_RuntimeError,
+               "a macro of define_macro is 'NAME', 'NAME=VALUE' or a pair of strings "
+               "('NAME', 'VALUE'), not %R",
+               value.ptr());
+  throw nb::python_error();
+}
+
 /// A macro is "NAME", "NAME=VALUE" or (NAME, VALUE).
 std::string macro_of(nb::handle value) {
-  if (PyTuple_Check(value.ptr()) != 0 && PyTuple_GET_SIZE(value.ptr()) == 2) {
-    return str_of("define_macro", PyTuple_GET_ITEM(value.ptr(), 0)) + "=" +
-           nb::cast<std::string>(nb::str(nb::handle{PyTuple_GET_ITEM(value.ptr(), 1)}));
-  }
-  return str_of("define_macro", value);
+  if (PyUnicode_Check(value.ptr()) != 0) return str_of("define_macro", value);
+  if (PyTuple_Check(value.ptr()) == 0 || PyTuple_GET_SIZE(value.ptr()) != 2 ||
+      PyUnicode_Check(PyTuple_GET_ITEM(value.ptr(), 0)) == 0 ||
+      PyUnicode_Check(PyTuple_GET_ITEM(value.ptr(), 1)) == 0)
+    wrong_macro(value);
+  return str_of("define_macro", PyTuple_GET_ITEM(value.ptr(), 0)) + "=" +
+         str_of("define_macro", PyTuple_GET_ITEM(value.ptr(), 1));
 }
 
 std::vector<std::string> macros_of(nb::handle value) {
@@ -55,7 +67,9 @@ std::vector<std::string> macros_of(nb::handle value) {
   const bool is_pair = PyTuple_Check(value.ptr()) != 0 && PyTuple_GET_SIZE(value.ptr()) == 2 &&
                        PyTuple_Check(PyTuple_GET_ITEM(value.ptr(), 0)) == 0 &&
                        PyTuple_Check(PyTuple_GET_ITEM(value.ptr(), 1)) == 0;
-  if (!is_sequence(value) || is_pair) {
+  const bool is_half = PyTuple_Check(value.ptr()) != 0 && PyTuple_GET_SIZE(value.ptr()) == 1 &&
+                       PyTuple_Check(PyTuple_GET_ITEM(value.ptr(), 0)) == 0;
+  if (!is_sequence(value) || is_pair || is_half) {
     macros.push_back(macro_of(value));
   } else {
     for (nb::handle one : value) macros.push_back(macro_of(one));
@@ -78,6 +92,10 @@ struct Assign {
     options.*member = int_of(name, value);
   }
   void operator()(ProgramOptions::Text ProgramOptions::*member) const {
+    if (member == &ProgramOptions::time && PyBool_Check(value.ptr()) != 0) {
+      if (value.is(nb::handle{Py_True})) options.time = "true";  // a linker has no file for it
+      return;
+    }
     options.*member = str_of(name, value);
   }
   void operator()(ProgramOptions::Texts ProgramOptions::*member) const {
@@ -233,6 +251,11 @@ void bind_program(nb::module_& m) {
         return bytes_list(program_options_argument(options).flags(backend_argument(backend), type));
       },
       nb::arg("options"), nb::arg("backend"), nb::arg("target").none());
+  m.def("_current_arch", []() -> nb::object {
+    const std::optional<std::string> arch = detail::arch_if_any();
+    return arch ? nb::object{nb::str(arch->c_str())} : nb::none();
+  });
+  m.def("_runs_on_cpu", [] { return detail::code_runs_on_the_cpu_device(); });
   m.def("_linker_flags",
         [](nb::handle options) { return bytes_list(linker_options_argument(options).flags()); });
 }

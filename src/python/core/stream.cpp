@@ -70,13 +70,22 @@ PyObject* stream_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
     }
     const Event& target = self_of<Event>(event);
     if (target.is_closed()) throw InvalidStateError("record(): the event is closed");
+    if (target.options().ipc_enabled)
+      throw nb::type_error(
+          "record(): an event for other processes is recorded once, when record(options=...) "
+          "makes it");
     if (host_calls_are_pending()) [[unlikely]]
       record_unlocked(stream, target);
     else
       stream.StreamRef::record(target);
     return Py_NewRef(event);
   }
-  return wrap(record_new_unlocked(stream, event_options(options))).release().ptr();
+  const EventOptions wanted = event_options(options);
+  if (wanted.ipc_enabled) {  // whoever makes one will send it somewhere
+    static constinit Member reducer{"cuda.core._ipc", "register_event_reducer"};
+    (*reducer)(nb::handle{reinterpret_cast<PyObject*>(event_type)});
+  }
+  return wrap(record_new_unlocked(stream, wanted)).release().ptr();
 }
 
 PyObject* stream_wait(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {

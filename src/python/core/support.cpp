@@ -151,7 +151,12 @@ CUstream default_stream_handle() {
 Stream foreign_stream(nb::handle object) {
   nb::object protocol = nb::getattr(object, "__cuda_stream__", nb::handle());
   if (!protocol.is_valid()) return Stream{};
-  nb::object answer = PyCallable_Check(protocol.ptr()) != 0 ? protocol() : protocol;
+  const bool is_method = PyCallable_Check(protocol.ptr()) != 0;
+  if (!is_method && PyErr_WarnFormat(PyExc_DeprecationWarning, 1,
+                                     "__cuda_stream__ of %s is an attribute: make it a method",
+                                     Py_TYPE(object.ptr())->tp_name) < 0)
+    throw nb::python_error();
+  nb::object answer = is_method ? protocol() : protocol;
   if (PyTuple_Check(answer.ptr()) == 0 || PyTuple_GET_SIZE(answer.ptr()) != 2) {
     PyErr_Format(PyExc_RuntimeError,
                  "__cuda_stream__ of %s must be a method that returns (version, address)",
@@ -331,6 +336,15 @@ static nb::object as_options(PyObject* object, nb::handle cls) {
   return nb::borrow(object);
 }
 
+StreamOptions stream_options_in(const Context& context, PyObject* object) {
+  const StreamOptions options = stream_options(object);
+  if (context.is_green() && !options.nonblocking)
+    throw nb::value_error(
+        "streams of a green context are nonblocking: StreamOptions(nonblocking=False) cannot be "
+        "had there");
+  return options;
+}
+
 EventOptions event_options(PyObject* object) {
   EventOptions options;
   if (object == nullptr || object == Py_None) return options;
@@ -340,6 +354,9 @@ EventOptions event_options(PyObject* object) {
   options.timing_enabled = flag_of(given, names.objects[0], false);
   options.blocking_sync = flag_of(given, names.objects[1], false);
   options.ipc_enabled = flag_of(given, names.objects[2], false);
+  if (options.ipc_enabled && options.timing_enabled)
+    throw nb::type_error(
+        "an event with ipc_enabled cannot have timing_enabled: ask for one of them");
   return options;
 }
 

@@ -209,6 +209,8 @@ int device_number(nb::handle device);
 std::size_t size_argument(PyObject* object, const char* name);
 
 EventOptions event_options(PyObject* object);
+/// The options of a stream of this context. ValueError for what a green context has not.
+StreamOptions stream_options_in(const Context& context, PyObject* object);
 StreamOptions stream_options(PyObject* object);
 
 /// Waits without the GIL until `is_done` says so; Ctrl-C gets out within a few milliseconds.

@@ -88,6 +88,8 @@ def test_dtypes_have_the_layout_of_their_structs(module: str) -> None:
         assert isinstance(dtype, numpy.dtype) and dtype.itemsize == memoryview(record).nbytes, name
         view = numpy.frombuffer(memoryview(record), dtype=dtype)[0]
         for field in dtype.names:
+            if not hasattr(record, field):
+                continue  # how many elements of an array are in use: the array's length tells
             if dtype[field].kind in "iu" and not isinstance(getattr(record, field), (str, bytes)):
                 assert int(view[field]) == int(getattr(record, field) or 0), f"{name}.{field}"
             if isinstance(getattr(record, field), bytes):
@@ -98,7 +100,7 @@ def test_binary_fields_are_bytes_and_pointers_are_signed_in_dtypes() -> None:
     nvml, numpy = loaded("nvml"), pytest.importorskip("numpy")
     report = nvml.ConfComputeGpuAttestationReport()
     report.nonce = bytes(range(200, 232))
-    assert report.nonce == bytes(range(200, 232)) and len(report.attestation_report) == 8192
+    assert report.nonce == bytes(range(200, 232)) and report.attestation_report == b""
     with pytest.raises(ValueError, match="nonce holds 32 bytes, got 33"):
         report.nonce = bytes(33)
     assert nvml.PciInfo().bus_id == "" and nvml.gpu_instance_info_dtype["device_"] == numpy.dtype("i8")

@@ -88,4 +88,6 @@ def test_older_driver_warning_can_be_an_error() -> None:
 def test_function_missing_in_an_older_driver_raises_an_error_that_names_it() -> None:
     program = "from cuda.bindings import driver as d\nd.cuLogicalEndpointDestroy(1)"
     done = with_driver(13000, program)
-    assert done.returncode == 1 and 'RuntimeError: Function "cuLogicalEndpointDestroy" not found' in done.stderr
+    assert (
+        done.returncode == 1 and 'FunctionNotFoundError: Function "cuLogicalEndpointDestroy" not found' in done.stderr
+    )

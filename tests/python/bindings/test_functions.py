@@ -80,7 +80,7 @@ def test_size_out_of_range_raises_an_error_that_names_the_parameter(size: int) -
         driver.cuMemAlloc(size)
 
 
-@pytest.mark.parametrize("size", ["16", 1.5, None, [16]])
+@pytest.mark.parametrize("size", ["16", float("nan"), None, [16]])
 def test_size_of_the_wrong_type_raises_an_error_that_names_the_parameter(size: object) -> None:
     with pytest.raises(TypeError, match=r"cuMemAlloc\(\): bytesize must be an integer"):
         driver.cuMemAlloc(size)

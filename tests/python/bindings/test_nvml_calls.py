@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parents[2] / "codegen")]
 import doubles  # noqa: E402
+from factfile import read_facts  # noqa: E402
 
+# Functions of a release whose headers are not there yet: the double has none of them.
+LATER = {row["python"] for row in read_facts(HERE.parents[2] / "api" / "later" / "nvml.json")["functions"].values()}
 BY_HAND = {"error_string": "answers with a text, not a code"}  # test_nvml_queries
 
 
@@ -28,7 +31,9 @@ def said() -> dict[str, str]:
 
 def test_every_nvml_function_passes_its_arguments_in_order(said: dict[str, str]) -> None:
     assert len(said) > 300
-    assert {name: text for name, text in said.items() if text not in ("ok", "own") and name not in BY_HAND} == {}
+    wrong = {name: text for name, text in said.items() if text not in ("ok", "own") and name not in BY_HAND}
+    assert {name for name in wrong if name not in LATER} == set()
+    assert all("not found" in text for text in wrong.values())
 
 
 def test_functions_implemented_by_the_double_are_tested_elsewhere(said: dict[str, str]) -> None:

@@ -96,8 +96,9 @@ def test_nvml_structs_may_be_arrays() -> None:
     assert processes.pid == [0, 42, 0]
     with pytest.raises(IndexError):
         processes[3]
-    with pytest.raises(ValueError, match="size must be between 1 and"):
-        nvml.ProcessInfo(0)
+    assert len(nvml.ProcessInfo(0)) == 0
+    with pytest.raises(ValueError, match="size must be between 0 and"):
+        nvml.ProcessInfo(1 << 21)
 
 
 def test_dtypes_have_the_layout_of_the_structs() -> None:

@@ -210,7 +210,7 @@ def test_compiler_accepts_the_options(tmp_path):
         "c++",
         options(
             std="c++20",
-            define_macro=["DEBUG", ("VERSION", 2), "FROM_SOURCE=9"],
+            define_macro=["DEBUG", ("VERSION", "2"), "FROM_SOURCE=9"],
             include_path=[str(tmp_path)],
             extra_sources=[("given.h", "#define FROM_GIVEN 5\n")],
         ),

@@ -26,6 +26,8 @@ OF_NANOBIND = re.compile(
     r"|is a disjoint base at runtime"  # and their own object layout
     r"|is not a function$|stub is a (static|class)method but runtime is not$"  # as do its functions, including static ones
     r"|__init__ is inconsistent, stub does not have \*args"  # object.__init__ of classes without a constructor
+    r"|\.__signature__ is not present in stub$"  # what inspect.signature() finds
+    r'|differs from runtime parameter "(arg\d*|/)"$'  # arguments without a name; those with one are compared below
 )
 # Intended differences with their reasons.
 KNOWN = {
@@ -109,3 +111,29 @@ def test_functions_have_the_parameters_of_their_stubs() -> None:
         if names is not None and function.name != "launch":  # variadic
             assert stubbed(function) == names, function.name
     assert len(functions) > 50
+
+
+MISTAKES = """
+from cuda.core import Buffer, Program, Stream
+def f(buffer: Buffer, stream: Stream) -> None:
+    Program("x", "cuda")
+    buffer.copy_from([1, 2], stream=stream)
+"""
+CORRECT = """
+from cuda.core import Buffer, Program, Stream
+from cuda.core.typing import SourceCodeType
+def f(buffer: Buffer, other: Buffer, stream: Stream) -> None:
+    Program("x", "c++")
+    Program("x", SourceCodeType.PTX)
+    buffer.copy_from(other, stream=stream)
+    buffer.copy_from(bytearray(4), stream=stream)
+    buffer.copy_from(memoryview(b"1234"), stream=stream)
+"""
+
+
+def test_mistakes_are_refused_by_type_checkers(tmp_path: Path) -> None:
+    (tmp_path / "mistakes.py").write_text(MISTAKES)
+    (tmp_path / "correct.py").write_text(CORRECT)
+    said = run(tmp_path, "", "mypy", "mistakes.py", "correct.py", "--cache-dir", str(tmp_path / "cache"))
+    errors = [line.split(": error:")[0] for line in said.splitlines() if ": error:" in line]
+    assert errors == ["mistakes.py:4", "mistakes.py:5"], said

@@ -1,6 +1,9 @@
 """cuda.core.system: versions and devices, with NVML and without."""
 
+import contextlib
+
 import pytest
+from cuda.bindings import nvml
 from cuda.core import Device, system
 from cuda.core.system.typing import ClocksEventReasons, ClockType, GpuP2PCapsIndex, member_of, members_of, number_of
 
@@ -40,3 +43,17 @@ def test_nvml_queries_return_values():
     assert device.pci_info.bus_id and device.get_clock("sm").get_max_mhz() > 0
     assert device.temperature.get_sensor() > 0 and device.performance_state >= 0
     assert device.get_cpu_affinity()
+
+
+def test_thresholds_of_old_gpus_are_deprecated():
+    other = system.Device(0)
+    if other.arch not in ("Ada", "Hopper", "Blackwell") and int(str(other.cuda_compute_capability[0])) < 9:
+        pytest.skip("an older GPU")
+    with pytest.warns(DeprecationWarning, match="TLIMIT"), contextlib.suppress(nvml.NvmlError):
+        other.temperature.get_threshold("shutdown")  # the CPU device has none
+
+
+def test_the_most_links_is_a_deprecated_constant():
+    link = system.NvlinkInfo.__new__(system.NvlinkInfo)
+    with pytest.warns(DeprecationWarning):
+        assert link.max_links == nvml.NVLINK_MAX_LINKS

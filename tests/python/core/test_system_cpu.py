@@ -18,7 +18,7 @@ def other() -> system.Device:
 
 def test_nvml_versions_of_the_cpu_device():
     assert system.get_nvml_version()[0] == 13
-    assert system.get_kernel_mode_driver_version()
+    assert system.get_kernel_mode_driver_version() >= (580,)  # programs gate on the branch
     assert system.get_driver_branch() == "cucore"
     assert nvml.system_get_cuda_driver_version_v2() == 13040
 
@@ -84,6 +84,41 @@ def test_unsupported_query_raises_not_supported(other):
         nvml.device_get_handle_by_index_v2(99)
     with pytest.raises(nvml.NotFoundError):
         nvml.device_get_handle_by_uuid("GPU-00000000-0000-0000-0000-000000000000")
+
+
+def test_settings_that_it_has_not_are_refused_as_to_a_user(other):
+    handle = nvml.device_get_handle_by_index_v2(0)
+    assert nvml.device_get_virtualization_mode(handle) == nvml.GpuVirtualizationMode.NONE
+    assert nvml.device_get_capabilities(handle) == 0
+    nvml.device_set_compute_mode(handle, nvml.ComputeMode.COMPUTEMODE_DEFAULT)
+    nvml.device_set_persistence_mode(handle, 1)
+    with pytest.raises(nvml.NoPermissionError):
+        nvml.device_set_compute_mode(handle, nvml.ComputeMode.COMPUTEMODE_PROHIBITED)
+    with pytest.raises(nvml.NoPermissionError):
+        nvml.device_set_persistence_mode(handle, 0)
+
+
+def test_no_event_ever_comes(other):
+    made = nvml.event_set_create()
+    handle = nvml.device_get_handle_by_index_v2(0)
+    nvml.device_register_events(handle, nvml.device_get_supported_event_types(handle), made)
+    with pytest.raises(nvml.NotSupportedError):
+        nvml.device_register_events(handle, 1, made)
+    with pytest.raises(nvml.TimeoutError):
+        nvml.event_set_wait_v2(made, 1)
+    nvml.event_set_free(made)
+
+
+def test_the_brand_is_text_and_processes_have_no_instances(other):
+    assert other.brand == "Unknown"
+    device = Device(0)
+    device.set_current()
+    buffer = device.allocate(1 << 20)
+    mine = next(p for p in other.compute_running_processes if p.pid == os.getpid())
+    for name in ("gpu_instance_id", "compute_instance_id"):
+        with pytest.raises(nvml.NotSupportedError):
+            getattr(mine, name)
+    buffer.close()
 
 
 def test_devices_are_counted_before_cuda_visible_devices():

@@ -1,13 +1,37 @@
-"""The older name of cuda.core: the same objects."""
+"""The older name of cuda.core, as it was up to 0.7: the same objects, and the names that have moved since."""
+
+from __future__ import annotations
 
 import cuda.core as _core_package
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def __getattr__(name):  # type: ignore[no-untyped-def]
-    value = getattr(_core_package, name)
+# Names of 0.2 to 0.7 that cuda.core has elsewhere today.
+_MOVED = {
+    "Graph": "cuda.core.graph",
+    "GraphBuilder": "cuda.core.graph",
+    "GraphCompleteOptions": "cuda.core.graph",
+    "GraphDebugPrintOptions": "cuda.core.graph",
+    "system": "",
+    "utils": "",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _MOVED:
+        home = _MOVED[name]
+        value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"{__name__}.{name}")
+    elif name.startswith("__") and name != "__all__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    else:
+        value = getattr(_core_package, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return dir(_core_package)
+    return sorted({*dir(_core_package), *_MOVED})

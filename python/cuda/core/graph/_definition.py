@@ -158,7 +158,7 @@ class GraphCondition:
     <GraphCondition...>
     """
 
-    __slots__ = ("_handle",)
+    __slots__ = ("__weakref__", "_handle")
     _handle: int
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:

@@ -10,6 +10,11 @@ from typing import Any
 class GraphCompleteOptions:
     """How a graph is made ready to launch.
 
+    - ``auto_free_on_launch``: memory that a launch left allocated is freed by the next
+    - ``upload_stream``: a stream to upload the graph on, so that the first launch is quicker
+    - ``device_launch``: kernels can launch it
+    - ``use_node_priority``: nodes run with the priorities they were captured with
+
     >>> graph = GraphDefinition()
     >>> graph.instantiate(GraphCompleteOptions(upload_stream=stream))
     <Graph...>
@@ -23,7 +28,24 @@ class GraphCompleteOptions:
 
 @dataclass
 class GraphDebugPrintOptions:
-    """What a printed graph shows of its nodes; ``verbose`` is everything.
+    """What a printed graph shows of its nodes.
+
+    - ``verbose``: everything
+    - ``runtime_types``: types of the runtime API instead of the driver's
+    - ``kernel_node_params``: parameters of kernels
+    - ``memcpy_node_params``: parameters of copies
+    - ``memset_node_params``: parameters of fills
+    - ``host_node_params``: parameters of callbacks
+    - ``event_node_params``: events
+    - ``ext_semas_signal_node_params``: external semaphores that are signaled
+    - ``ext_semas_wait_node_params``: external semaphores that are waited for
+    - ``kernel_node_attributes``: attributes of kernels
+    - ``handles``: handles of nodes and kernels
+    - ``mem_alloc_node_params``: parameters of allocations
+    - ``mem_free_node_params``: parameters of frees
+    - ``batch_mem_op_node_params``: parameters of memory operations
+    - ``extra_topo_info``: more about edges
+    - ``conditional_node_params``: conditions
 
     >>> GraphDebugPrintOptions(verbose=True).verbose
     True

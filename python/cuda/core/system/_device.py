@@ -38,6 +38,13 @@ def _bits(words: Any) -> list[int]:
     return [64 * i + bit for i, word in enumerate(words) for bit in range(64) if int(word) >> bit & 1]
 
 
+# Words of NVML's brands that are not written like words; the others are ("Tesla").
+_BRANDS = {
+    **{word: word for word in ("DLA", "GRID", "NPU", "NVIDIA", "NVS", "RTX")},
+    "GEFORCE": "GeForce", "VAPPS": "vApps", "VCS": "vCS", "VPC": "vPC", "VWS": "vWS", "VGAMEDEV": "vGameDev", "VGAMING": "vGaming",
+}  # fmt: skip
+
+
 class Device:
     """A GPU by index, UUID or PCI bus id. Indices are NVML's: CUDA_VISIBLE_DEVICES does not change them.
 
@@ -130,10 +137,11 @@ class Device:
         return nvml.DeviceArch(nvml.device_get_architecture(self._handle))
 
     @property
-    def brand(self) -> Any:
+    def brand(self) -> str:
         """What the GPU is sold as."""
         nvml = initialized()
-        return nvml.BrandType(nvml.device_get_brand(self._handle))
+        name = nvml.BrandType(nvml.device_get_brand(self._handle)).name
+        return " ".join(_BRANDS.get(word, word.capitalize()) for word in name.removeprefix("BRAND_").split("_"))
 
     @property
     def cuda_compute_capability(self) -> tuple[int, int]:

@@ -98,8 +98,23 @@ class ProcessInfo(_Record):
 
     pid = _field("pid", "The process's number.")
     used_gpu_memory = _field("used_gpu_memory", "Bytes of device memory it holds.")
-    gpu_instance_id = _field("gpu_instance_id", "The GPU instance it runs on, of a MIG device.")
-    compute_instance_id = _field("compute_instance_id", "The compute instance it runs on, of a MIG device.")
+
+    @property
+    def gpu_instance_id(self) -> int:
+        """The GPU instance it runs on, of a MIG device. NotSupportedError on other devices."""
+        return _instance(self._raw.gpu_instance_id)
+
+    @property
+    def compute_instance_id(self) -> int:
+        """The compute instance it runs on, of a MIG device. NotSupportedError on other devices."""
+        return _instance(self._raw.compute_instance_id)
+
+
+def _instance(number: int) -> int:
+    if number == 0xFFFFFFFF:  # NVML's word for a device that is not divided
+        nvml = initialized()
+        raise nvml.NotSupportedError(nvml.Return.ERROR_NOT_SUPPORTED)
+    return number
 
 
 class RepairStatus(_Record):
@@ -368,6 +383,10 @@ class FanInfo(_Live):
         initialized().device_set_default_fan_speed_v2(self._handle, self._fan)
 
 
+_ADA = 8  # NVML_DEVICE_ARCH_ADA
+_OLD_THRESHOLDS = (0, 1, 2, 3)  # shutdown, slowdown, mem_max, gpu_max
+
+
 class Temperature(_Live):
     """The device's temperatures in degrees Celsius."""
 
@@ -380,7 +399,17 @@ class Temperature(_Live):
     def get_threshold(self, threshold_type: TemperatureThresholds | str) -> int:
         """The temperature at which something happens."""
         number = number_of(TemperatureThresholds, threshold_type)
-        return int(initialized().device_get_temperature_threshold(self._handle, number))
+        nvml = initialized()
+        if number in _OLD_THRESHOLDS and nvml.device_get_architecture(self._handle) >= _ADA:
+            import warnings
+
+            warnings.warn(
+                f"{TemperatureThresholds(threshold_type).value} thresholds are deprecated on Ada and later GPUs: "
+                "ask Device.get_field_values() for the TEMPERATURE_..._TLIMIT fields",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        return int(nvml.device_get_temperature_threshold(self._handle, number))
 
     def get_thermal_settings(self, sensor_index: ThermalTarget | str) -> ThermalSettings:
         """The sensors of a part."""
@@ -496,6 +525,14 @@ class NvlinkInfo(_NvlinkInfo):
 
     __module__ = "cuda.core.system"
     __slots__ = ()
+
+    @property
+    def max_links(self) -> int:
+        """The most links any GPU has. Deprecated: a constant that grows with new GPUs."""
+        import warnings
+
+        warnings.warn("NvlinkInfo.max_links is deprecated", DeprecationWarning, stacklevel=2)
+        return int(initialized().NVLINK_MAX_LINKS)
 
     @property
     def state(self) -> bool:

@@ -1,0 +1,5 @@
+"""The classes of enums, under the name numba-cuda imports."""
+
+from cuda.bindings._fast_enum import FastEnum, FastEnumMetaclass
+
+__all__ = ["FastEnum", "FastEnumMetaclass"]

@@ -1,0 +1,1 @@
+"""The older name of cuda.core._utils."""
