@@ -33,7 +33,7 @@ double number(const char* name, double otherwise, double most, const char* expec
   return parsed;
 }
 
-/// One of a few words.
+/// The value of a variable that is one of several words.
 template <typename T>
 T word(const char* name, std::initializer_list<std::pair<const char*, T>> words, T otherwise,
        const char* expected) {

@@ -1,5 +1,5 @@
 // cpu/engine/simt/regions.cpp: the frame of block code: regions between barriers, loops over lane
-// groups, and what lives across.
+// groups, and values that live across regions.
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
@@ -57,7 +57,7 @@ Function* Emitter::run() {
                                GlobalValue::ExternalLinkage, thread_.getName() + ".block", module_);
   function_->addFnAttr(Attribute::NoUnwind);
   function_->addFnAttr(
-      Attribute::NullPointerIsValid);  // an access there is a fault, not licence to drop code
+      Attribute::NullPointerIsValid);  // LLVM must keep an access to address 0, which is a fault
   function_->setSubprogram(thread_.getSubprogram());
   for (const char* name : {"target-cpu", "target-features"})
     if (thread_.hasFnAttribute(name)) function_->addFnAttr(thread_.getFnAttribute(name));
@@ -126,7 +126,7 @@ Function* Emitter::run() {
     entry_.CreateStore(entry_.getInt32(0), group_);
     entry_.CreateBr(strip_ ? strip_->rows : regions_.front()->enter);
     run_on();
-    // A new group starts with no lanes waiting and no values.
+    // A group starts without pending lanes and without values.
     for (auto& region : regions_) {
       b_.SetInsertPoint(region->reset_point);
       for (auto& [key, alloca] : slots_)
@@ -145,8 +145,8 @@ Function* Emitter::run() {
   return function_;
 }
 
-// Every group has its mode before the first region: those that the region is left before do not
-// come to put theirs away.
+// The modes of all groups are initialized before the first region: groups that do not run a region
+// do not store theirs.
 void Emitter::start_modes() {
   const unsigned rest = plan_.lanes.threads() % width_, groups = plan_.lanes.groups();
   entry_.CreateMemSet(modes_, entry_.getInt8(kFull), groups * 4, Align{4});
@@ -158,10 +158,10 @@ void Emitter::start_modes() {
   entry_.CreateStore(entry_.getInt32((1u << rest) - 1), last(masks_));
 }
 
-// What is done before each block, or strip of them, stands in the entry block behind its allocas;
-// from the end control goes back there, for the next in linear order, as long as the caller wants
-// more of them. Which those are a routine says (run/next_blocks.hpp): to compile it anew with every
-// kernel took a quarter of the time a short one takes.
+// Code before each block, or strip of blocks, is in the entry block after its allocas. At the end
+// control returns there for the next block in linear order, as long as the caller has more. A
+// routine computes the next one (run/next_blocks.hpp), because compiling that code with every
+// kernel took a quarter of the compile time of a short kernel.
 void Emitter::run_on() {
   BasicBlock* entry = &function_->getEntryBlock();
   BasicBlock::iterator first = entry->begin();
@@ -186,7 +186,7 @@ void Emitter::run_on() {
   ReturnInst::Create(context_, end);
 }
 
-/// It touches the context and what no code can see.
+/// It accesses only the context and memory that generated code does not access.
 FunctionCallee Emitter::routine(StringRef name, Type* result, ArrayRef<Type*> arguments) {
   FunctionCallee callee =
       module_.getOrInsertFunction(name, FunctionType::get(result, arguments, false));
@@ -200,8 +200,8 @@ FunctionCallee Emitter::routine(StringRef name, Type* result, ArrayRef<Type*> ar
   return callee;
 }
 
-/// The loop that this branch closes is not to be unrolled: passes over loops are left out where
-/// there are no others. Strips, rows and groups are short besides.
+/// The loop of this back edge must not be unrolled: loop passes are left out where there are no
+/// other loops, and strips, rows and groups are short.
 void Emitter::leave_as_it_is(BranchInst* latch, bool is_short) {
   const auto says = [&](const char* what) {
     return MDNode::get(context_, MDString::get(context_, what));
@@ -213,15 +213,15 @@ void Emitter::leave_as_it_is(BranchInst* latch, bool is_short) {
   latch->setMetadata(LLVMContext::MD_loop, kind);
 }
 
-// Blocks of a strip. 256 threads in a row: what kernels write column by column still fits into a
-// cache. Blocks of one row go on as they would have, just without a word about each.
+// The blocks of a strip: 256 threads in a row, so that stores in columns still fit into a cache.
+// Blocks of one row need no strips, only one call for all.
 unsigned Emitter::strip_length() const {
   constexpr unsigned kThreads = 256, kBlocks = 64;
   const std::uint32_t row = plan_.lanes.block.x;
   return row == plan_.lanes.threads() ? kBlocks : kThreads / row;
 }
 
-// Nothing but the order of threads that know nothing of each other changes.
+// Only the order of independent threads changes.
 bool Emitter::can_run_across() const {
   if (says_group_ || regions_.size() != 1 || plan_.lanes.block.x % width_ != 0 ||
       strip_length() < 2)
@@ -292,11 +292,10 @@ void Emitter::finish_strip(Region& region) {
   b_.CreateBr(done_);
 }
 
-// Which group runs is for fault reports: the thread is looked for among its lanes, by running the
-// block again. Where all addresses follow from the threads' indices, that finds it among all
-// threads of the block as well, and the store for each group is saved: between stores that stream
-// through memory it costs far more than its share, since processors see that whole lines are
-// written only when nothing comes between.
+// Fault reports need the running group: running the block again finds the thread among its lanes.
+// Where all addresses follow from thread indices, that search works among all threads of the block,
+// and the store per group is left out. Between streaming stores it costs far more than one store,
+// because processors combine full cache lines only without other stores between them.
 bool Emitter::needs_group() const {
   return any_of(instructions(thread_), [&](Instruction& inst) {
     if (Value* pointer = getLoadStorePointerOperand(&inst)) return !plan_.full[pointer].scalar();
@@ -308,9 +307,9 @@ bool Emitter::needs_group() const {
   });
 }
 
-/// Makes the loads of the region's entry, and resets those that the first group makes. Not where
-/// groups come to a region one by one: then each group makes its own, and nothing is kept for the
-/// whole block.
+/// Executes the loads at the entry of the region, and resets those that the first group executes.
+/// Where groups reach a region one by one, each group executes its own loads, and nothing is kept
+/// for the block.
 void Emitter::emit_entry_loads(Region& region) {
   b_.SetInsertPoint(region.enter);
   begin_block(Full);
@@ -336,7 +335,7 @@ void Emitter::emit_entry_loads(Region& region) {
   b_.CreateBr(region.head);
 }
 
-/// The value of a load that is made once for all groups, or null.
+/// The value of a load that is executed once for all groups, or null.
 Value* Emitter::block_load(LoadInst& load) {
   const BlockLoad kept = block_loads_.lookup(&load);
   if (!kept.value) return nullptr;
@@ -420,7 +419,7 @@ void Emitter::emit_region(Region& region) {
   }
 }
 
-// Where a value that lives across barriers waits: an element per group in scratch.
+// The slot of a value that lives across barriers: an element per group in scratch memory.
 Value* Emitter::array_element(Value* v, bool vector) {
   Type* type = slot(v, vector)->getAllocatedType();
   std::size_t size = module_.getDataLayout().getTypeAllocSize(type);
@@ -493,15 +492,15 @@ void Emitter::enter_region(Region& region, Mode mode) {
   (void)mode;
 }
 
-// The current group stops at a barrier (or returns: null). What it needs behind the barrier is put
-// away.
+// The current group stops at a barrier (or returns: null). Its values that are live after the
+// barrier are stored.
 void Emitter::leave_region(Region* to) {
   b_.CreateStore(b_.getInt32(to ? to->id : kDone), exit_state_);
   if (to) {
     for (Value* v : plan_.flow.live_in(to->start)) {
       auto* inst = cast<Instruction>(v);
       if (rematerialisable(v)) continue;
-      // Unless the group came in another mode than it leaves, the value lies there already.
+      // Unless the group entered in another mode than it leaves, the slot holds the value already.
       if (!region_->blocks.contains(inst->getParent()) && !changes_form(v)) continue;
       bool vector = !shape(v).scalar();
       if (plan_.groups_agree && plan_.block[v].kind == Shape::Uniform && !vector) {
@@ -537,7 +536,7 @@ void Emitter::leave_region(Region* to) {
   b_.CreateBr(region_->next);
 }
 
-// Behind the loop over groups: on to the region the groups stopped before.
+// After the loop over groups: continue with the region before which the groups stopped.
 void Emitter::finish_region(Region& region) {
   unsigned groups = plan_.lanes.groups();
   BasicBlock* after = region.after;
@@ -593,7 +592,7 @@ void Emitter::finish_region(Region& region) {
     return;
   }
   // Groups may be at different barriers: every region runs the groups that wait before it; when all
-  // have moved, a new round.
+  // have moved, a new round starts.
   if (&region != regions_.back().get()) {
     b_.CreateBr(regions_[region.id + 1]->enter);
     return;

@@ -25,7 +25,7 @@ std::string crash_of(const std::function<void()>& work) {
   return *above < 0 ? 0 : deeper(here) + here[0];
 }
 
-TEST(Protect, WorkEndsOrItsExceptionComesOut) {
+TEST(Protect, WorkReturnsOrItsExceptionIsRethrown) {
   int n = 0;
   protect([&] { n = 7; });
   EXPECT_EQ(n, 7);
