@@ -31,7 +31,7 @@ namespace {
 
 using namespace llvm;
 
-/// Errors of LLVM become exceptions; left alone, it prints them and ends the process. Only inside
+/// Collects the errors of LLVM, which would print them and end the process. Only inside
 /// run_with_crash_recovery().
 class DiagnosticErrors {
  public:
@@ -57,8 +57,8 @@ class DiagnosticErrors {
   std::string errors_;
 };
 
-/// LLVM asks before most passes of its code generator whether they shall run: work in the
-/// background can stop there when the process ends.
+/// LLVM calls it before most passes of its code generator, so background compilation can stop there
+/// at process exit.
 class StopsWithProcess final : public OptPassGate {
  public:
   bool shouldRunPass(StringRef, StringRef) override {
@@ -68,8 +68,7 @@ class StopsWithProcess final : public OptPassGate {
   [[nodiscard]] bool isEnabled() const override { return true; }
 };
 
-/// The thread code; with `kernel`, only that kernel and what it reaches: other kernels are not even
-/// read.
+/// Reads thread code; with `kernel`, only that kernel and what it reaches.
 std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& context,
                                     TargetMachine& target, const std::string& kernel = {}) {
   const MemoryBufferRef buffer{StringRef{bitcode.data(), bitcode.size()}, "thread code"};
@@ -211,7 +210,7 @@ void in_compiler(const std::string& what, std::string_view input, const Settings
 } catch (const Crashed& crashed) {
   const std::string kept = keep_reproducer(settings, what, input, crashed.what());
   throw LoadError{218, what + ": the compiler failed: " + crashed.what() +
-                           (kept.empty() ? "" : "; what it was given is kept in " + kept)};
+                           (kept.empty() ? "" : "; its input is kept in " + kept)};
 } catch (const std::exception& error) {
   throw LoadError{218, what + ": " + error.what()};
 }
@@ -225,7 +224,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
       std::span{optimizations}.first(job.may_be_baseline ? 2 : 1));
   return code;
 } catch (const LoadError& error) {
-  // The scalar path is there for what the vectorizer fails at; tests want to know.
+  // The scalar path compiles every kernel. Tests are strict.
   if (!job.block || settings.strict || error.code != 218) throw;
   report(settings, "kernel " + job.kernel + ": not vectorized: " + error.what());
   return std::nullopt;
@@ -247,7 +246,7 @@ const std::string& compiler_identity() {
     auto* text = new std::string{"cucore 0.1 " LLVM_VERSION_STRING};
     for (const std::string* part : {&h.triple, &h.cpu, &h.features})
       text->append(" ").append(*part);
-    // A new build of this library may generate other code for the same source.
+    // Another build of this library may generate other code for the same source.
     Dl_info where{};
     struct stat info {};
     if (dladdr(reinterpret_cast<const void*>(&compiler_identity), &where) && where.dli_fname &&

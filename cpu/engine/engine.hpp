@@ -1,5 +1,6 @@
-// cpu/engine/engine.hpp: what the driver layer needs of the engine: PTX becomes a Module, its
-// kernels run as Launches. No LLVM in this header. Everything is thread-safe unless said otherwise.
+// cpu/engine/engine.hpp: the interface of the engine to the driver layer. PTX is loaded as a
+// Module, and its kernels run as Launches. No LLVM in this header. Everything is thread-safe unless
+// a comment says otherwise.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ struct Dim3 {
   friend constexpr bool operator==(const Dim3&, const Dim3&) = default;
 };
 
-/// One kernel parameter: where it lies in the packed parameter block.
+/// One kernel parameter in the packed parameter block.
 struct Param {
   std::uint32_t offset, size, align;
 };
@@ -31,17 +32,16 @@ struct KernelInfo {
   std::vector<Param> params;
   std::uint32_t param_bytes = 0;
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t dynamic_shared_offset =
-      0;  ///< where dynamic shared memory starts: behind the static bytes, aligned
-  std::uint32_t local_bytes = 0;         ///< per thread
-  std::uint32_t registers = 0;           ///< an estimate, for occupancy queries
-  std::uint32_t max_threads = 1024;      ///< .maxntid / .reqntid, else the device limit
-  std::uint32_t min_blocks_per_sm = 0;   ///< .minnctapersm, 0 when not given
-  std::optional<Dim3> required_block;    ///< .reqntid
-  std::optional<Dim3> required_cluster;  ///< .reqnctapercluster
-  bool explicit_cluster = false;         ///< .explicitcluster
-  std::uint32_t ptx_version = 0;         ///< 94 for .version 9.4
-  std::uint32_t target = 0;              ///< 90 for .target sm_90
+  std::uint32_t dynamic_shared_offset = 0;  ///< start of dynamic shared memory, aligned
+  std::uint32_t local_bytes = 0;            ///< per thread
+  std::uint32_t registers = 0;              ///< an estimate, for occupancy queries
+  std::uint32_t max_threads = 1024;         ///< .maxntid / .reqntid, else the device limit
+  std::uint32_t min_blocks_per_sm = 0;      ///< .minnctapersm, 0 when not given
+  std::optional<Dim3> required_block;       ///< .reqntid
+  std::optional<Dim3> required_cluster;     ///< .reqnctapercluster
+  bool explicit_cluster = false;            ///< .explicitcluster
+  std::uint32_t ptx_version = 0;            ///< 94 for .version 9.4
+  std::uint32_t target = 0;                 ///< 90 for .target sm_90
 };
 
 /// A .texref or .surfref variable: 64 bits that hold the handle of a texture or surface object.
@@ -57,8 +57,8 @@ struct Variable {
   ReferenceKind reference = ReferenceKind::none;
 };
 
-/// Where a module's variables live: the device memory of the context it is loaded into. Implemented
-/// by the driver layer.
+/// The memory of a module's variables: device memory of the context that the module is loaded into.
+/// The driver layer implements it.
 class VariableMemory {
  public:
   virtual ~VariableMemory() = default;
@@ -67,8 +67,9 @@ class VariableMemory {
   virtual void free(void* address) noexcept = 0;
 };
 
-/// PTX that cannot be loaded. `code` is the CUresult number (218 invalid, 222 too new, 209 no code
-/// for us, …), `what()` the whole log, a diagnostic per line as `file:line:column: error: text`.
+/// PTX that cannot be loaded. `code` is the CUresult number (218 invalid, 222 too new, 209 no PTX
+/// in the image, …); `what()` is the log with a diagnostic per line: `file:line:column: error:
+/// text`.
 class LoadError : public std::runtime_error {
  public:
   LoadError(int code, const std::string& log) : std::runtime_error{log}, code{code} {}
@@ -83,10 +84,10 @@ struct LoadOptions {
 
 class Kernel;
 
-/// A loaded PTX module (several texts are linked into one). Kernels live as long as their module.
+/// A loaded PTX module; several texts are linked into one. Kernels live as long as their module.
 class Module {
  public:
-  /// Parses, verifies, places variables. Machine code is made when a kernel is first launched.
+  /// Parses, translates and places variables. A kernel is compiled when it is first launched.
   /// Throws LoadError.
   static std::unique_ptr<Module> load(std::span<const std::string_view> ptx, const LoadOptions&,
                                       VariableMemory&);
@@ -107,8 +108,8 @@ class Kernel {
   KernelInfo info_;
 };
 
-/// Why a grid stopped early. `code` is the CUresult number (700, 716, 719, …); `report` names
-/// kernel, line, block, thread, address.
+/// Why a grid ended early. `code` is the CUresult number (700, 716, 719, …); `report` names kernel,
+/// line, block, thread and address.
 struct Fault {
   int code;
   std::string report;
@@ -118,58 +119,58 @@ struct LaunchShape {
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
-  std::size_t stack_limit = 1024;  ///< CU_LIMIT_STACK_SIZE: bounds recursion; our frames are
-                                   ///< larger, so it counts many times
+  /// CU_LIMIT_STACK_SIZE. It bounds recursion; frames of the host are larger, so it is scaled.
+  std::size_t stack_limit = 1024;
 };
 
-/// One grid on its way through the device. Made once per launch; any number of host threads then
-/// call work().
+/// One launched grid. Any number of host threads call work().
 class Launch {
  public:
-  /// `params` is the packed parameter block (info().param_bytes long); it is copied. Shapes are
-  /// already validated. Compiles at first use of a kernel and block shape: throws LoadError.
+  /// `params` is the packed parameter block (info().param_bytes bytes), which is copied. The caller
+  /// has validated the shapes. The first launch of a kernel with a block shape compiles: throws
+  /// LoadError.
   static std::unique_ptr<Launch> make(const Kernel&, const LaunchShape&, const std::byte* params);
   virtual ~Launch() = default;
 
-  /// Runs blocks until none is left to start; returns true in exactly one caller: the one that
-  /// finished the last block. Blocks start in linear order. Cooperative grids and clusters get
-  /// forward progress for every block.
+  /// Runs blocks until none is left to start. Returns true in exactly one caller: the one that
+  /// finished the last block. Blocks start in linear order. All blocks of cooperative grids and
+  /// clusters make forward progress.
   virtual bool work() noexcept = 0;
 
-  /// How many threads could usefully call work() at once.
+  /// The number of threads that can usefully call work() at the same time.
   [[nodiscard]] virtual std::uint64_t parallelism() const noexcept = 0;
 
   /// Asks running blocks to stop at their next safepoint with this code; blocks not started are
   /// dropped.
   virtual void cancel(int code) noexcept = 0;
 
-  /// Set once the grid has ended by a fault or by cancel; valid after work() returned true.
+  /// The fault or cancellation that ended the grid, or null; valid after work() has returned true.
   [[nodiscard]] virtual const Fault* fault() const noexcept = 0;
 };
 
-/// What check mode asks about an allocation.
+/// An allocation, for check mode.
 struct AllocationView {
   std::uintptr_t base;
   std::size_t size;
-  std::uint64_t id;  ///< never used again
-  bool tracked;      ///< only kernels and the driver's own copies write it
+  std::uint64_t id;  ///< unique in the process
+  bool tracked;      ///< only kernels and copies of the driver write it
 };
 
-/// Hooks the driver layer sets once, before the first launch.
+/// Functions of the driver layer, which sets them once before the first launch.
 struct Hooks {
   std::function<std::optional<AllocationView>(std::uintptr_t)>
-      find_allocation;  ///< the one that holds the address
+      find_allocation;  ///< the allocation that contains the address
   std::function<std::string(std::uintptr_t)>
       describe_address;                         ///< nearest allocation, for fault reports
   std::function<void(std::string_view)> print;  ///< device printf; default: standard output
-  /// multimem instructions: the addresses (at most `room`) of the copies behind a multicast
-  /// address; 0 when it is none.
+  /// For multimem instructions: writes the addresses (at most `room`) of the copies that a
+  /// multicast address stands for. Returns their number; 0 for any other address.
   std::function<unsigned(std::uintptr_t address, std::uintptr_t* copies, unsigned room)> multicast;
 };
 void set_hooks(Hooks);
 
-/// The driver wrote device memory (copies, fills): its bytes have values now. Only needed in check
-/// mode.
+/// The driver has written device memory by a copy or fill: its bytes are initialized. Needed in
+/// check mode only.
 void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept;
 
 }  // namespace cucpu

@@ -1,5 +1,6 @@
-// cpu/engine/graph_launch.hpp: graphs that kernels launch (cudaGraphLaunch, cudaGetCurrentGraphExec
-// in device code). The driver layer does it; kernels call it on the thread that runs them.
+// cpu/engine/graph_launch.hpp: graph launches from kernels (cudaGraphLaunch,
+// cudaGetCurrentGraphExec in device code). The driver layer implements them; kernels call them on
+// the thread that runs them.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,10 @@
 namespace cucpu {
 
 struct GraphLaunches {
-  /// `how` is one of the streams that device code names for it. Returns a cudaError_t.
+  /// `how` is the stream constant of device code that selects the kind of launch. Returns a
+  /// cudaError_t.
   int (*launch)(std::uint64_t exec, std::uint64_t how) noexcept = nullptr;
-  /// The graph that the running kernel belongs to, 0 for none that kernels may launch.
+  /// The graph that the running kernel belongs to; 0 if kernels may not launch it.
   std::uint64_t (*current)() noexcept = nullptr;
 };
 

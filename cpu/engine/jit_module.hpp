@@ -1,5 +1,5 @@
-// cpu/engine/jit_module.hpp: a Module with its thread code, and the compiled code of its
-// kernels.
+// cpu/engine/jit_module.hpp: the implementation of Module and Kernel: thread code, variables, and
+// the compiled code of kernels.
 #pragma once
 
 #include <atomic>
@@ -20,20 +20,20 @@ namespace cucpu {
 
 class JitModule;
 
-/// The functions of a module that are called through pointers.
+/// The compiled address-taken functions of a module.
 struct AddressTakenFunctions {
   FunctionsObject object;
   std::unique_ptr<LinkedCode> linked;
   std::unique_ptr<CallTargets> callable;
 };
 
-/// Code that holds on to its machine code; grids hold on to the code, so a module may go while its
-/// last grid ends.
+/// Code that owns its machine code. Grids share ownership, so a module may be unloaded before its
+/// last grid has ended.
 struct JitCode : Code {
   std::shared_ptr<const AddressTakenFunctions> functions;
   std::unique_ptr<LinkedCode> linked;
   std::string object;                   ///< for line numbers in reports
-  std::vector<ParamAlignment> assumed;  ///< of the parameters of a launch
+  std::vector<ParamAlignment> assumed;  ///< alignments of parameters that the code relies on
   std::vector<ParamPeerAccess> reached;
 };
 
@@ -44,7 +44,7 @@ class JitKernel final : public Kernel {
   JitKernel& operator=(const JitKernel&) = delete;
   ~JitKernel() override;
 
-  /// What code depends on besides the kernel.
+  /// What a variant of the code depends on.
   struct Kind {
     Dim3 block;
     bool small_grid, aligned;
@@ -57,13 +57,13 @@ class JitKernel final : public Kernel {
         tier_up;  ///< compiles optimized code; null unless `code` is baseline code
     const Variant* next;
   };
-  /// The code for a launch of this shape; compiles it when it is the first. Throws LoadError. Lives
+  /// The code for a launch of this shape, which the first launch compiles. Throws LoadError. Lives
   /// as long as the kernel.
   const Variant& variant(const LaunchShape&, const std::byte* params) const;
   [[nodiscard]] const JitModule& module() const { return module_; }
 
  private:
-  /// What is made in the background finds its kernel here, unless that is gone.
+  /// Background compilation finds its kernel here; null once the kernel is destroyed.
   struct Anchor {
     std::mutex mutex;
     const JitKernel* kernel = nullptr;
@@ -81,8 +81,8 @@ class JitKernel final : public Kernel {
   const JitModule& module_;
   std::shared_ptr<Anchor> anchor_ = std::make_shared<Anchor>();
   mutable std::mutex mutex_;
-  /// Vector code, and shapes that take the scalar code: a list that only grows, at its head, and is
-  /// read without the lock. The best of a kind is nearest to the head.
+  /// Code of all kinds that were launched: a list that only grows, at its head, and is read without
+  /// the lock. Optimized code of a kind comes before its baseline code.
   mutable std::atomic<const Variant*> variants_{nullptr};
   mutable std::shared_ptr<const JitCode> scalar_[2];  ///< for every shape; [1]: aligned parameters
 };
@@ -98,7 +98,7 @@ class JitModule final : public Module {
     return thread_code_;
   }
   [[nodiscard]] std::span<const SymbolAddress> symbols() const { return symbols_; }
-  /// Null when no function is called through a pointer.
+  /// Null when no function of the module is address-taken.
   std::shared_ptr<const AddressTakenFunctions> functions() const { return functions_; }
 
  private:
@@ -107,7 +107,7 @@ class JitModule final : public Module {
   std::vector<Variable> variables_;
   std::vector<void*> allocations_;
   std::vector<ConstantVariable> constants_;
-  std::vector<SymbolAddress> symbols_;  ///< variables, and functions called through pointers
+  std::vector<SymbolAddress> symbols_;  ///< variables and address-taken functions
   std::shared_ptr<const AddressTakenFunctions> functions_;
   std::vector<std::unique_ptr<JitKernel>> kernels_;
   std::vector<const Kernel*> kernel_pointers_;

@@ -1,4 +1,4 @@
-// cpu/engine/launch.cpp: the code a launch needs, and the grid that runs it.
+// cpu/engine/launch.cpp: finds or compiles the code of a launch, and runs its grid.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -51,7 +51,7 @@ const JitKernel::Variant& JitKernel::variant(const LaunchShape& shape,
   for (const ParamAlignment& assumed : aligned.code->assumed) {
     std::uint64_t value = 0;
     std::memcpy(&value, params + assumed.offset, sizeof value);
-    if (value % assumed.align != 0) return find(shape, false);  // accesses look for themselves
+    if (value % assumed.align != 0) return find(shape, false);  // code that checks every access
   }
   if (const void* const reach = PeerAccessScope::current()) {
     for (const ParamPeerAccess& reached : aligned.code->reached) {
@@ -74,7 +74,8 @@ const JitKernel::Variant& JitKernel::find(const LaunchShape& shape, bool aligned
     return *found;
   const std::lock_guard lock{mutex_};
   if (const Variant* const found = known()) return *found;
-  // Blocks that wait for each other run to the end of the grid with the code they began with.
+  // Blocks that wait for each other run to the end of the grid with the code they start with, so a
+  // cooperative grid has no baseline code.
   auto code = compile(kind, !shape.cooperative);
   auto next = code->baseline ? tier_up(kind) : nullptr;
   return add(kind, std::move(code), std::move(next));
@@ -143,7 +144,7 @@ std::shared_ptr<TierUp> JitKernel::tier_up(const Kind& kind) const {
       return kernel.add(kind, std::move(code), nullptr).code;
     } catch (const std::exception& error) {
       report(source->settings,
-             "kernel " + job.kernel + ": goes on with the code it began with: " + error.what());
+             "kernel " + job.kernel + ": keeps its baseline code: " + error.what());
       return nullptr;
     }
   });

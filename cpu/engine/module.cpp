@@ -1,5 +1,5 @@
-// cpu/engine/module.cpp: PTX texts become a module: parsed, translated, variables placed. Kernels
-// are compiled when launched.
+// cpu/engine/module.cpp: loads a module: parses PTX, translates it and places variables. Kernels
+// are compiled when they are launched.
 #include <llvm/Bitcode/BitcodeWriter.h>
 
 #include <cstring>
@@ -55,7 +55,7 @@ struct Translated {
   Translation translation;
 };
 
-/// Frees what has been placed when loading fails half-way.
+/// Frees the variables placed so far when loading fails.
 class Placed {
  public:
   Placed(VariableMemory& memory, std::vector<void*>& allocations)
@@ -119,8 +119,8 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
                             variable.managed, variable.reference});
   }
 
-  // Functions whose address is taken exist once, before any kernel: an address in a variable must
-  // be the address kernels see.
+  // Address-taken functions are compiled once, before any kernel: the address in a variable must be
+  // the address that kernels use.
   std::vector<std::string> wanted;
   for (const ModuleVariable& variable : translation.variables)
     for (const VariableRelocation& relocation : variable.relocations)
@@ -131,7 +131,7 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
              function.hasAddressTaken(nullptr, false, true, true);
   if (taken) {
     auto functions = std::make_shared<AddressTakenFunctions>();
-    functions->object = code->pointed_at(wanted);
+    functions->object = code->address_taken_functions(wanted);
     const std::vector<std::string>& names = functions->object.names;
     if (!names.empty()) {
       functions->linked = LinkedCode::link(functions->object.object, symbols_, names);
@@ -170,7 +170,7 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
 }
 
 JitModule::~JitModule() {
-  constants_.clear();  // before others may have these addresses
+  constants_.clear();  // before the addresses can be reused
   for (void* address : allocations_) memory_.free(address);
 }
 

@@ -15,7 +15,7 @@ ThreadCode::ThreadCode(Settings with, int level, std::string_view source)
       digest{cucpu::digest(source)},
       cache_{settings.cache ? settings.cache_folder : "", settings.cache_limit} {}
 
-FunctionsObject ThreadCode::pointed_at(const std::vector<std::string>& wanted) const {
+FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::string>& wanted) const {
   std::string key = compiler_identity() + "\n" + digest + "\nfunctions\n" +
                     std::to_string(optimization) + "\n" + std::to_string(settings.check->kinds) +
                     "\n" + std::to_string(static_cast<int>(settings.nans));
@@ -24,13 +24,13 @@ FunctionsObject ThreadCode::pointed_at(const std::vector<std::string>& wanted) c
   if (cache_.usable()) {
     if (const auto found = cache_.get(key)) {
       if (auto functions = FunctionsObject::unpack(*found)) {
-        report(settings, "functions called through pointers: from the cache on disk");
+        report(settings, "address-taken functions: from the cache on disk");
         return *functions;
       }
     }
   }
   FunctionsObject functions = compile_functions(bitcode, wanted, optimization, settings);
-  report(settings, "functions called through pointers: compiled");
+  report(settings, "address-taken functions: compiled");
   cache_.put(key, functions.pack());
   return functions;
 }

@@ -1,5 +1,5 @@
-// cpu/engine/thread_code.hpp: a module's thread code, and objects made of it, which the cache on
-// disk keeps.
+// cpu/engine/thread_code.hpp: the thread code of a module, and objects compiled from it, which the
+// disk cache keeps.
 #pragma once
 
 #include <optional>
@@ -13,21 +13,23 @@
 
 namespace cucpu {
 
-/// Shared with what is made in the background, for which a module does not wait when it goes.
+/// Shared with background compilation, so that a module can be unloaded without waiting for it.
 class ThreadCode {
  public:
-  /// `source`: what the thread code comes from.
+  /// `source`: the PTX that the thread code was translated from.
   ThreadCode(Settings, int optimization, std::string_view source);
 
-  /// From the disk cache or the compiler. nullopt: cannot be vectorized. Throws LoadError.
+  /// The object for a job, from the disk cache or the compiler; nullopt if the kernel cannot be
+  /// vectorized. Throws LoadError.
   [[nodiscard]] std::optional<ObjectCode> object(const CompileJob&) const;
-  /// The functions that are called through pointers and those `wanted`, likewise.
-  [[nodiscard]] FunctionsObject pointed_at(const std::vector<std::string>& wanted) const;
+  /// The address-taken functions and those that `wanted` names, likewise.
+  [[nodiscard]] FunctionsObject address_taken_functions(
+      const std::vector<std::string>& wanted) const;
 
   const Settings settings;
   const int optimization;
   const std::string digest;  ///< of the source
-  std::string bitcode;       ///< set once, before it is shared
+  std::string bitcode;       ///< set once, before this object is shared
 
  private:
   mutable DiskCache cache_;

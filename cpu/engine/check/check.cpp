@@ -1,4 +1,4 @@
-// cpu/engine/check/check.cpp: where an access goes, and how findings are told.
+// cpu/engine/check/check.cpp: the memory of an access, out-of-bounds accesses, and reports.
 #include "cpu/engine/check/check.hpp"
 
 #include <algorithm>
@@ -24,8 +24,7 @@ const char* verb(std::uint32_t flags) {
   return (flags & kWrite) == 0 ? "read" : (flags & kRead) != 0 ? "atomic operation" : "write";
 }
 
-/// The end of what the block may use of its shared memory: dynamic memory begins at a rounded-up
-/// offset.
+/// The end of the block's shared memory: dynamic memory starts at a rounded-up offset.
 std::size_t shared_end(const BlockContext& context) {
   const std::size_t fixed = context.shared_bytes - context.dynamic_shared_bytes;
   return context.dynamic_shared_bytes == 0
@@ -128,7 +127,7 @@ void Checker::check_memory(Worker& worker, const CheckedAccess& access, const Wh
       tell("out-of-bounds access",
            format("past the end of a local array of %zu bytes", at->second.bytes));
     else if (offset >= at->second.bytes && (access.flags & kLocalSpace) != 0)
-      tell("out-of-bounds access", format("%zu bytes behind a local array of %zu bytes",
+      tell("out-of-bounds access", format("%zu bytes after a local array of %zu bytes",
                                           offset - at->second.bytes, at->second.bytes));
     return;
   }
@@ -151,8 +150,8 @@ void Checker::check_memory(Worker& worker, const CheckedAccess& access, const Wh
                        found->size, static_cast<unsigned long long>(found->base)));
   if (access.root == 0 || access.root - found->base < found->size) return;
   const auto meant = hooks().find_allocation(access.root);
-  // A pointer to one past the end may at the same time be the start of another allocation: then it
-  // tells nothing.
+  // A pointer to one past the end may also be the start of another allocation: then nothing follows
+  // from it.
   if (!meant || meant->id == found->id ||
       (access.root == meant->base && access.address < access.root))
     return;
@@ -190,17 +189,17 @@ void Checker::report(Worker& worker, Kind kind, int code, const char* name, std:
   fault.address = address;
   fault.has_address = address != 0;
   fault.text = std::move(text);
-  if (!options_->go_on) {
-    worker.current_fault() = std::move(fault);  // whoever called leaves the fiber
+  if (!options_->continues) {
+    worker.current_fault() = std::move(fault);  // the caller leaves the fiber
     return;
   }
-  constexpr std::size_t kMost = 100;  // different places
+  constexpr std::size_t kMost = 100;  // different locations
   if (told_.size() >= kMost || !told_.insert({kind, pc, 0}).second) return;
   std::fprintf(stderr, "cucore: check: %s\n", worker.describe(fault).c_str());
 }
 
 void Checker::local(std::uintptr_t address, std::size_t bytes) {
-  // What lay there before is gone.
+  // Earlier variables at these addresses have ended.
   auto at = locals_.lower_bound(address);
   if (at != locals_.begin())
     if (auto before = std::prev(at); before->first + before->second.bytes > address) at = before;
@@ -210,7 +209,7 @@ void Checker::local(std::uintptr_t address, std::size_t bytes) {
 
 }  // namespace cucpu
 
-// ---- what instrumented code calls ----
+// ---- routines that instrumented code calls ----
 
 using namespace cucpu;
 

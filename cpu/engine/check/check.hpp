@@ -1,6 +1,5 @@
-// cpu/engine/check/check.hpp: check mode (CUCORE_CHECK): what instrumented kernels report about
-// themselves while they run, and what is wrong with it. docs/design/check.md says how. No LLVM
-// here.
+// cpu/engine/check/check.hpp: check mode (CUCORE_CHECK): evaluates the accesses that instrumented
+// kernels report while they run. docs/design/check.md explains it. No LLVM in this header.
 #pragma once
 
 #include <chrono>
@@ -21,19 +20,19 @@ namespace cucpu {
 
 class Worker;
 
-/// One access of a thread, as instrumented code describes it.
+/// One access of a thread, as reported by instrumented code.
 struct CheckedAccess {
   std::uintptr_t address;
   std::uint32_t bytes;
   std::uint32_t flags;  ///< of check::AccessFlag
-  std::uint64_t value;  ///< what a plain store of up to 8 bytes writes
+  std::uint64_t value;  ///< the value of a plain store of up to 8 bytes
   std::uint64_t root;   ///< the kernel parameter the address was computed from; 0: unknown
   std::uintptr_t pc;
 };
 
-/// Who touched a word of memory last.
+/// The last access to a word of memory.
 struct Touch {
-  std::uint64_t time = 0;  ///< 0: nobody
+  std::uint64_t time = 0;  ///< 0: no access
   std::uintptr_t pc = 0;
   std::uint32_t block = 0;
   std::uint16_t thread = 0;
@@ -41,30 +40,30 @@ struct Touch {
   bool strong = false;     ///< atomic or volatile
 };
 
-/// The history of four bytes: the last write, and the last reads by two different threads.
+/// The history of four bytes: the last write, and the last reads of two different threads.
 struct Cell {
   Touch write, reads[2];
 };
 
-/// What check mode knows of one resident block.
+/// The state of one resident block in check mode.
 struct CheckedBlock {
   std::uint64_t number = 0;  ///< linear, in the grid
   std::vector<Cell> shared;
   std::vector<bool> written;  ///< bytes of shared memory
   struct Thread {
-    std::uint64_t block_floor =
-        0;  ///< what the block did up to then happened before this thread goes on
+    /// Accesses of the block up to this time happen before the next access of this thread.
+    std::uint64_t block_floor = 0;
     std::uint64_t warp_floor = 0;  ///< the same for its warp
     bool fenced = false;
-    const void* barrier = nullptr;  ///< where it waits
+    const void* barrier = nullptr;  ///< the barrier that it waits at
   };
   std::vector<Thread> threads;
   std::unordered_map<std::uint64_t, std::uint64_t>
-      known;  ///< other blocks: what they did up to then is ordered
+      known;  ///< by block: accesses of other blocks up to this time are ordered
 };
 
-/// The checks of one grid. One host thread runs all of a checked grid, so events have one order and
-/// nothing is locked.
+/// The checks of one grid. One host thread runs a checked grid, so events are totally ordered and
+/// no locks are needed.
 class Checker {
  public:
   explicit Checker(std::shared_ptr<const check::Options> options) : options_{std::move(options)} {}
@@ -74,14 +73,14 @@ class Checker {
   void end(Block&);
   void access(Worker&, const CheckedAccess&);
   void local(std::uintptr_t address,
-             std::size_t bytes);  ///< a local variable comes to life, with no value
+             std::size_t bytes);  ///< the lifetime of a local variable starts, uninitialized
   void fence(Worker&);
-  void synchronizes(
-      Worker&, std::uintptr_t address);  ///< an object like an mbarrier: both release and acquire
+  void synchronizes(Worker&,
+                    std::uintptr_t address);  ///< release and acquire on an object like an mbarrier
   void writes(Worker&, std::uintptr_t address,
-              std::size_t bytes);  ///< a routine filled this memory
+              std::size_t bytes);  ///< a routine initialized this memory
 
-  // Threads meet.
+  // Threads synchronize.
   void barrier_arrived(Worker&, const void* pc);
   /// `whole_block`: a barrier without a count of threads.
   void barrier_done(Worker&, Block&, const std::vector<Fiber*>& waiters, bool whole_block);
@@ -106,7 +105,7 @@ class Checker {
   void race(Worker&, const CheckedAccess&, const Touch& earlier, bool earlier_writes);
   Cell& cell(const Where&, std::uintptr_t address);
   std::string name_of(Worker&, const Touch&) const;
-  /// Ends the thread with a report, or goes on when asked to (or when the report is suppressed).
+  /// Ends the thread with a report; with "continue", or for a suppressed report, it continues.
   void report(Worker&, check::Kind kind, int code, const char* name, std::string text,
               std::uintptr_t pc, std::uintptr_t address = 0);
 

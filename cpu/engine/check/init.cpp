@@ -1,4 +1,4 @@
-// cpu/engine/check/init.cpp: reads of memory nobody has written.
+// cpu/engine/check/init.cpp: reads of uninitialized memory.
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
@@ -14,7 +14,7 @@ using namespace check;
 
 namespace {
 
-/// By allocation. An allocation comes in when it is first touched; its number is never used again.
+/// By allocation, added at its first access; allocation numbers are unique.
 struct Written {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, std::vector<bool>> bytes;
@@ -65,20 +65,19 @@ void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept try {
   const auto found = hooks().find_allocation(address);
   if (found && found->tracked) mark_written(*found, address, bytes);
 } catch (...) {
-}  // without memory for its notes a check misses something
+}  // without memory for its state a check misses findings
 
-// A read counts only when none of its bytes has a value: copies of structures read the gaps between
-// members, too.
+// A read is a finding only when none of its bytes is initialized: copies of structures read padding
+// too.
 void Checker::check_init(Worker& worker, const CheckedAccess& access, const Where& where) {
   const auto tell = [&](const char* what) {
     char text[96];
-    std::snprintf(text, sizeof text, "%u-byte read of %s that nobody has written", access.bytes,
-                  what);
-    report(worker, kInit, 719, "uninitialised read", text, access.pc, access.address);
+    std::snprintf(text, sizeof text, "%u-byte read of uninitialized %s", access.bytes, what);
+    report(worker, kInit, 719, "uninitialized read", text, access.pc, access.address);
   };
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
   if (where.kind == Where::kShared) {
-    // Behind the block's bytes lies what is reserved for the system, which has its own values.
+    // The memory after the block's bytes is reserved for the system and initialized.
     if (!where.owner || where.offset >= where.size) return;
     if (reads && none(where.owner->written, where.offset, access.bytes)) tell("shared memory");
     if (writes) set(where.owner->written, where.offset, access.bytes);
@@ -102,7 +101,7 @@ void Checker::check_init(Worker& worker, const CheckedAccess& access, const Wher
 
 void Checker::writes(Worker& worker, std::uintptr_t address, std::size_t bytes) {
   if (!checks(kInit)) return;
-  if (bytes == 0) {  // a routine that fills shared memory in ways of its own
+  if (bytes == 0) {  // a routine with its own pattern of writes to shared memory
     std::vector<bool>& written = of(*worker.current().block).written;
     return set(written, 0, written.size());
   }

@@ -58,7 +58,7 @@ Options Options::from_environment() {
   if (const char* value = std::getenv("CUCORE_CHECK"); value && *value) {
     for (const std::string& word : split(value, ',')) {
       if (word == "continue") {
-        options.go_on = true;
+        options.continues = true;
       } else if (const unsigned kind = kind_of(word)) {
         options.kinds |= kind;
       } else {

@@ -1,5 +1,4 @@
-// cpu/engine/check/kinds.hpp: what check mode looks for, what accesses say of themselves, and what
-// is not to be told.
+// cpu/engine/check/kinds.hpp: the kinds of checks, the properties of accesses, and suppressions.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@ namespace check {
 
 enum Kind : unsigned { kMemory = 1, kRace = 2, kInit = 4, kSync = 8 };
 
-/// How instrumented code describes an access.
+/// Properties of an access that instrumented code reports.
 enum AccessFlag : unsigned {
   kWrite = 1,  ///< atomics are both reads and writes
   kRead = 2,
@@ -26,8 +25,8 @@ enum AccessFlag : unsigned {
 
 const char* name_of(Kind);
 
-/// CUCORE_CHECK_SUPPRESS: findings not to be told: `kind:pattern`, where the pattern (with * and ?)
-/// matches the kernel's name, "file:line", or the file alone.
+/// CUCORE_CHECK_SUPPRESS: findings that are not reported: `kind:pattern`, where the pattern (with *
+/// and ?) matches the kernel's name, "file:line", or the file alone.
 struct Suppression {
   unsigned kinds;
   std::string pattern;
@@ -35,7 +34,8 @@ struct Suppression {
 
 struct Options {
   unsigned kinds = 0;
-  bool go_on = false;  ///< "continue": findings go to standard error, and kernels go on
+  bool continues =
+      false;  ///< "continue": findings are printed to standard error, and kernels continue
   std::vector<Suppression> suppressions;
 
   /// Throws LoadError (1) that names the variable.
@@ -43,7 +43,7 @@ struct Options {
   [[nodiscard]] bool suppressed(Kind, std::string_view kernel, std::string_view line) const;
 };
 
-/// The kinds CUCORE_CHECK named when first asked, 0 when it cannot be read; for the driver layer.
+/// The kinds of CUCORE_CHECK at the first call; 0 if its value is invalid. For the driver layer.
 unsigned kinds_in_environment() noexcept;
 
 }  // namespace check

@@ -1,5 +1,5 @@
-// cpu/engine/check/memory.hpp: which bytes of device memory have values (CUCORE_CHECK=init), and
-// the heap of kernels.
+// cpu/engine/check/memory.hpp: initialized bytes of device memory (CUCORE_CHECK=init), and the
+// device heap.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace cucpu {
 
-/// True when [address, address + bytes) of an allocation has no byte with a value.
+/// Whether no byte of [address, address + bytes) of an allocation is initialized.
 bool is_unwritten(const AllocationView&, std::uintptr_t address, std::size_t bytes);
 void mark_written(const AllocationView&, std::uintptr_t address, std::size_t bytes);
 
-/// Set by the heap of kernels: whether malloc gave this address.
+/// Whether malloc in a kernel returned this address; set by the device heap.
 extern bool (*g_device_heap_contains)(std::uintptr_t address);
 
 }  // namespace cucpu

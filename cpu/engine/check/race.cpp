@@ -1,5 +1,5 @@
-// cpu/engine/check/race.cpp: accesses to the same bytes with nothing between them that orders the
-// threads; and barriers that not all threads of a warp reach alike.
+// cpu/engine/check/race.cpp: data races (accesses to the same bytes without synchronization between
+// them), and barriers that threads of a warp reach at different places.
 #include <cstdio>
 #include <cstring>
 
@@ -19,7 +19,7 @@ bool same_thread(const Touch& a, const Touch& b) {
   return a.block == b.block && a.thread == b.thread;
 }
 
-/// A store of what is there already harms nobody.
+/// A store of the value that memory already holds is harmless.
 bool changes_nothing(const CheckedAccess& access) {
   return (access.flags & kHasValue) != 0 &&
          std::memcmp(reinterpret_cast<const void*>(access.address), &access.value, access.bytes) ==
@@ -52,16 +52,16 @@ void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& ear
   const char* const kind = (access.flags & kWrite) == 0  ? "read"
                            : (access.flags & kRead) != 0 ? "atomic operation"
                                                          : "write";
-  const std::string text =
-      std::string{kind} + " of " + std::to_string(access.bytes) + " bytes after a" +
-      (earlier.strong ? "n atomic or volatile" : "") + (earlier_writes ? " write" : " read") +
-      " by " + name_of(worker, earlier) + ", with nothing between them that orders the two";
+  const std::string text = std::string{kind} + " of " + std::to_string(access.bytes) +
+                           " bytes after a" + (earlier.strong ? "n atomic or volatile" : "") +
+                           (earlier_writes ? " write" : " read") + " by " +
+                           name_of(worker, earlier) + ", without synchronization between the two";
   report(worker, kRace, 719, "data race", text, access.pc, access.address);
 }
 
 void Checker::check_race(Worker& worker, const CheckedAccess& access, const Where& where) {
   if (where.kind == Where::kShared && !where.owner) return;
-  // malloc and free hand memory from thread to thread.
+  // malloc and free pass memory from thread to thread.
   if (where.kind == Where::kGlobal && g_device_heap_contains &&
       g_device_heap_contains(access.address))
     return;
@@ -69,7 +69,7 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
   const std::uint32_t thread = worker.current().thread.linear;
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
   const bool strong = (access.flags & kStrong) != 0;
-  if (strong && reads) {  // sees what others released there
+  if (strong && reads) {  // acquires what others released there
     if (const auto found = released_.find(access.address); found != released_.end())
       for (const auto& [other, time] : found->second)
         block.known[other] = std::max(block.known[other], time);
@@ -86,10 +86,10 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
       return (earlier.bytes & bytes) != 0 && !(strong && earlier.strong) &&
              !ordered(earlier, block, thread);
     };
-    // By value: in a report the cell is looked at no more.
+    // A copy: reporting may change the cell.
     if (conflicts(c.write) && !(writes && !reads && changes_nothing(access)))
       race(worker, access, Touch{c.write}, true);
-    // What was never written has no value that a store could leave as it is.
+    // Uninitialized memory has no value that a store could leave unchanged.
     if (writes && !(c.write.time != 0 && changes_nothing(access)))
       for (const Touch& earlier : c.reads)
         if (conflicts(earlier)) race(worker, access, Touch{earlier}, false);
@@ -129,7 +129,7 @@ void Checker::synchronizes(Worker& worker, std::uintptr_t address) {
   released[block.number] = ++now_;
 }
 
-// ---- threads meet ----
+// ---- synchronization of threads ----
 
 void Checker::barrier_arrived(Worker& worker, const void* pc) {
   of(*worker.current().block).threads[worker.current().thread.linear].barrier = pc;

@@ -24,13 +24,13 @@ StringRef marker_of(const Value* value) {
   return name.consume_front("cucpu.") ? name : StringRef{};
 }
 
-/// How many low bits of each value of a function are zero for sure.
+/// The number of low bits that are zero in each value of a function.
 class LowBits {
  public:
   LowBits(Function& function, bool assume_params)
       : layout_{function.getParent()->getDataLayout()}, assume_{assume_params} {
     for (Instruction& instruction : instructions(function))
-      if (follows(instruction)) known_[&instruction] = kMost;  // until an operand says less
+      if (follows(instruction)) known_[&instruction] = kMost;  // until an operand has fewer
     for (bool changed = true; changed;) {
       changed = false;
       for (auto& [instruction, bits] : known_) {
@@ -57,7 +57,7 @@ class LowBits {
     return 0;
   }
 
-  /// The parameters whose low `bits` must be zero for `value` to have them zero.
+  /// The parameters whose low `bits` must be zero so that those of `value` are zero.
   void require(const Value* value, unsigned bits, std::map<std::uint32_t, unsigned>& needed,
                const LowBits& unassumed) const {
     SmallVector<std::pair<const Value*, unsigned>, 16> work{{value, bits}};
@@ -155,7 +155,7 @@ class LowBits {
     return 0;
   }
 
-  /// The offset of the parameter that `value` is, if it is one that can hold an address.
+  /// The offset of the parameter that `value` is, if it can hold an address.
   [[nodiscard]] std::optional<std::uint32_t> parameter(const Value* value) const {
     const auto* load = dyn_cast<LoadInst>(value);
     if (!load || layout_.getTypeStoreSize(load->getType()) != 8) return std::nullopt;
@@ -177,8 +177,7 @@ struct Access {
   unsigned bits;
 };
 
-/// Reads and writes that PTX asked for: those carry a state space. Parameters are ours, and
-/// aligned.
+/// Memory accesses of the PTX, which have a state space. Parameters are always aligned.
 std::optional<Access> access_of(Instruction& i) {
   const MDNode* space = i.getMetadata("cucpu.space");
   if (!space && !i.isAtomic()) return std::nullopt;

@@ -12,8 +12,7 @@
 namespace cucpu {
 namespace {
 
-/// From initialize_codegen_passes(), by what LLVM tells apart of the optimization, until it is
-/// used.
+/// Code generators of initialize_codegen_passes() by optimization level, until they are used.
 std::atomic<CodeGenerator*> g_spare[3];
 
 std::atomic<CodeGenerator*>& spare(int optimization) {
@@ -37,7 +36,7 @@ std::unique_ptr<CodeGenerator> CodeGenerator::make(int optimization) {
 
 std::string CodeGenerator::object(llvm::Module& module) {
   passes_->run(module);
-  passes_.reset();  // they may look at the module as long as they live
+  passes_.reset();  // passes may access the module until they are destroyed
   return text_.str().str();
 }
 

@@ -13,8 +13,7 @@ namespace {
 
 std::new_handler g_before = nullptr;
 
-/// Elsewhere than in guarded work nothing changes: the program's own handler is asked, or the
-/// exception thrown.
+/// Outside of protected work the previous handler of the program runs, or the exception is thrown.
 void no_memory() {
   raise_out_of_memory();
   if (g_before) return g_before();
@@ -22,8 +21,8 @@ void no_memory() {
 }
 
 bool install() {
-  // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from here
-  // ends the process.
+  // Other users of the same LLVM in this process keep its behaviour: it ends the process when this
+  // handler returns.
   llvm::install_fatal_error_handler([](void*, const char* reason, bool) {
     raise_crash(reason);
     std::fprintf(stderr, "LLVM ERROR: %s\n", reason);

@@ -1,9 +1,8 @@
-// cpu/engine/jit/deferred_atomics.cpp: atomics that may come later (simt/deferrable_atomics.hpp)
-// are done for several blocks at once. Two host threads that add to one place for every block spend
-// most of their time on handing its cache line to and fro. What is kept back is written with one
-// compare-and-swap that makes the same sums in the same order, each rounded for itself: memory
-// holds what it could have held with an atomic operation for each. A place that was not the last
-// one is written at once, so that a bad address is a fault of the block that used it.
+// cpu/engine/jit/deferred_atomics.cpp: two host threads that add to one address for every block
+// spend most of their time on exchanging its cache line. Deferred operands are applied with one
+// compare-and-swap that computes the same sums in the same order, each rounded: memory holds a
+// value that it could have held with one atomic operation for each. Operands for a new address are
+// applied at once, so that an invalid address is a fault of the block that used it.
 #include "cpu/engine/jit/deferred_atomics.hpp"
 
 #include <llvm/IR/IRBuilder.h>
@@ -22,11 +21,11 @@ namespace {
 
 using namespace llvm;
 
-// Few enough that others see the sums soon.
+// Small enough that other threads see the sums soon.
 constexpr unsigned kKept = 32;
 
-/// A loop over what is kept: totals = step(totals, kept[i]), from `start` on. The first total has
-/// the type of what is kept.
+/// A loop over the buffered operands: totals = step(totals, kept[i]), starting with `start`. The
+/// first total has the type of the operands.
 SmallVector<Value*, 2> fold(
     IRBuilder<>& b, ArrayRef<Value*> start, Value* kept, Value* count,
     const std::function<SmallVector<Value*, 2>(ArrayRef<PHINode*> totals, Value* x)>& step) {
@@ -57,7 +56,7 @@ SmallVector<Value*, 2> fold(
 void write_integers(IRBuilder<>& b, const AtomicRMWInst& atomic, Value* to, Value* kept,
                     Value* count) {
   const AtomicRMWInst::BinOp op = atomic.getOperation();
-  // What comes first is taken twice where that changes nothing; else the start is zero.
+  // The first operand is applied twice where that is idempotent; else the start value is zero.
   const bool from_zero = op == AtomicRMWInst::Add || op == AtomicRMWInst::Xor;
   Value* start = from_zero ? static_cast<Value*>(Constant::getNullValue(atomic.getType()))
                            : b.CreateLoad(atomic.getType(), kept);
@@ -84,8 +83,8 @@ void write_floats(IRBuilder<>& b, const AtomicRMWInst& atomic, Value* to, Value*
   PHINode* bits = b.CreatePHI(word, 2);
   bits->addIncoming(first, before);
   Value* old = b.CreateBitCast(bits, type);
-  // Plain sums first. They are a GPU's unless some number is subnormal (zeros count as such: that
-  // costs time only) or none at all.
+  // Plain sums first. They equal those of a GPU unless an operand is subnormal (zero counts as
+  // subnormal, which costs only time) or a NaN.
   auto odd = [&](Value* x) -> Value* {
     if (!type->isFloatTy()) return b.CreateFCmpUNO(x, x);
     return b.CreateFCmpULT(b.CreateUnaryIntrinsic(Intrinsic::fabs, x),
@@ -151,7 +150,7 @@ void combine_deferred_atomics(Function& function) {
   AllocaInst* kept = b.CreateAlloca(ArrayType::get(value, kKept), nullptr, "kept");
   AllocaInst* place = b.CreateAlloca(b.getPtrTy(), nullptr, "kept.for");
   AllocaInst* count = b.CreateAlloca(number, nullptr, "kept.count");
-  b.CreateStore(kept, place);  // which nobody adds to
+  b.CreateStore(kept, place);  // to which no thread adds
   b.CreateStore(b.getInt32(0), count);
   MDNode* rarely = MDBuilder{function.getContext()}.createBranchWeights(1, kKept);
   auto write_kept = [&](Instruction* before) {

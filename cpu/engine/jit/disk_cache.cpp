@@ -110,11 +110,11 @@ std::optional<std::string> DiskCache::get(const std::string& key) const {
   }
   const std::string_view view{text};
   if (!view.starts_with(kMagic)) return std::nullopt;
-  // The digest covers the key too: an entry renamed to another key is not that entry.
+  // The digest covers the key, so a renamed entry is invalid.
   std::string covered = key;
   covered.append(view.substr(kHeader));
   if (digest(covered) != view.substr(kMagic.size(), 64)) return std::nullopt;
-  futimens(file.get(), nullptr);  // used now: evicted last
+  futimens(file.get(), nullptr);  // for eviction of the least recently used entry
   return text.substr(kHeader);
 }
 
@@ -141,9 +141,9 @@ void DiskCache::put(const std::string& key, std::string_view content) noexcept t
 } catch (...) {
 }
 
-/// Looking through the folder takes longer than compiling once thousands of entries are there. So a
-/// file keeps count: it is as long as all entries have KiB, rounded up; who adds an entry makes it
-/// longer, in one atomic operation, and who has looked gives it the true length.
+/// With thousands of entries a scan of the folder takes longer than compiling. So a file holds the
+/// size of the cache: its length is the sum of all entries in KiB, rounded up. A writer of an entry
+/// extends it with one atomic operation, and a scan sets the true length.
 bool DiskCache::grown(std::uint64_t bytes) {
   const File count{
       openat(folder_, kCount, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600)};
@@ -152,7 +152,7 @@ bool DiskCache::grown(std::uint64_t bytes) {
   if (fstat(count.get(), &info) != 0) return true;
   if (!write_all(count.get(), std::string((bytes + 1023) / 1024, '\0'))) return true;
   const auto before = static_cast<std::uint64_t>(info.st_size);
-  return before == 0 || before * 1024 + bytes > limit_;  // a new file: nobody has looked yet
+  return before == 0 || before * 1024 + bytes > limit_;  // a new file: no scan has set it
 }
 
 void DiskCache::evict() {
@@ -195,8 +195,8 @@ void DiskCache::evict() {
 void DiskCache::count_is(std::uint64_t bytes) const {
   const File count{openat(folder_, kCount, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)};
   if (!count || !ours(count.get(), S_IFREG)) return;
-  // A hole: it takes no room. Where it cannot be written the old number stands, and the folder is
-  // counted again sooner or later than it need be.
+  // A sparse file, which needs no disk space. If it cannot be written the old size stays, and the
+  // next scan comes earlier or later than necessary.
   if (ftruncate(count.get(), static_cast<off_t>(bytes / 1024 + 1)) != 0) return;
 }
 

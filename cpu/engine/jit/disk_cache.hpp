@@ -1,4 +1,4 @@
-// cpu/engine/jit/disk_cache.hpp: compiled code on disk, in a folder that belongs to the user alone.
+// cpu/engine/jit/disk_cache.hpp: compiled code on disk, in a folder that only its owner can access.
 #pragma once
 
 #include <array>
@@ -13,14 +13,13 @@ namespace cucpu {
 /// SHA-256 as 64 hexadecimal digits.
 std::string digest(std::string_view);
 
-/// Entries are named by their key and carry a digest of their content; anything suspicious (a link,
-/// a foreign owner, a wrong digest) counts as absent. Failures are silent: a cache that does not
-/// work costs time, never correctness. Thread-safe, and safe among processes: entries appear whole
-/// or not at all.
+/// Entries are files named by their key, with a digest of their content. A link, another owner or a
+/// wrong digest makes an entry absent. Failures are not reported: without the cache kernels are
+/// compiled. Thread-safe, and safe among processes: entries are written atomically.
 class DiskCache {
  public:
-  /// Makes the folder (0700) when it is missing. `usable()` is false when it is not ours, open to
-  /// others, or a link.
+  /// Creates a missing folder (mode 0700). `usable()` is false for a folder of another owner, with
+  /// access for others, or behind a link.
   DiskCache(const std::string& folder, std::uint64_t limit_bytes);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
@@ -29,7 +28,7 @@ class DiskCache {
   [[nodiscard]] bool usable() const { return folder_ >= 0; }
   [[nodiscard]] std::optional<std::string> get(const std::string& key) const;
   void put(const std::string& key, std::string_view content) noexcept;
-  /// How often the whole folder was looked through for entries to drop.
+  /// The number of scans of the folder for entries to evict.
   [[nodiscard]] unsigned looks() const { return looks_.load(std::memory_order_relaxed); }
 
  private:

@@ -14,7 +14,7 @@ bool address_taken(const Function& function) {
   return function.hasAddressTaken(nullptr, false, true, true);
 }
 
-/// Functions that may call themselves, directly or through others.
+/// Functions that call themselves, directly or through others.
 SmallPtrSet<Function*, 8> recursive_functions(Module& module) {
   SmallPtrSet<Function*, 8> found;
   CallGraph graph{module};
@@ -26,8 +26,8 @@ SmallPtrSet<Function*, 8> recursive_functions(Module& module) {
   return found;
 }
 
-/// Functions too large to be inlined where they are called: inlining every call of a chain of them
-/// would grow without bound.
+/// Functions that are too large for inlining: inlining every call in a chain of them could grow
+/// code exponentially.
 SmallPtrSet<Function*, 8> oversized_functions(Module& module) {
   constexpr std::uint64_t kMost = 20'000, kSmall = 1'000;  // instructions
   SmallPtrSet<Function*, 8> found;
@@ -67,8 +67,8 @@ void extract_kernel(Function& kernel) {
     } else if (function.hasFnAttribute("cucpu.kernel")) {
       function.setLinkage(GlobalValue::InternalLinkage);
     } else if (address_taken(function)) {
-      // One copy for the whole module, so that a pointer means the same in every kernel. Its direct
-      // calls go there too.
+      // One copy for the module, so that a pointer is the same in every kernel. Direct calls use
+      // this copy too.
       function.deleteBody();
       function.setComdat(nullptr);
     } else {

@@ -1,8 +1,8 @@
-// cpu/engine/jit/float_atomics.cpp: atomic sums of floats as a GPU makes them: in global memory f32
-// sums flush subnormals and f64 sums pass NaNs on as they are, the operand's before memory's (in
-// shared memory it is memory's, quieted); f32 NaNs are canonical everywhere.
-// No host has such an instruction, so each is a compare-and-swap loop, which is what LLVM would
-// make of them anyway. Runs last: until here they are plain atomicrmw that passes understand.
+// cpu/engine/jit/float_atomics.cpp: on a GPU f32 sums in global memory flush subnormals, and f64
+// sums propagate NaNs unchanged, that of the operand before that of memory (in shared memory that
+// of memory first, quieted); f32 NaNs are canonical everywhere. No host has such an instruction, so
+// each is a compare-and-swap loop, as LLVM's own expansion would be. Until this pass they are plain
+// atomicrmw, which LLVM's passes understand.
 #include "cpu/engine/jit/float_atomics.hpp"
 
 #include <llvm/IR/IRBuilder.h>
@@ -18,8 +18,8 @@ using namespace llvm;
 
 namespace {
 
-/// Vector code makes plain instructions of shared atomics and drops the mark: what has none is not
-/// shared.
+/// Vector code executes shared atomics as plain instructions, so an atomic without a state space is
+/// not shared.
 bool is_shared(const AtomicRMWInst& atomic) { return simt::space_of(atomic) == "shared"; }
 
 Value* flushed(IRBuilderBase& b, Value* v) {
@@ -33,7 +33,7 @@ Value* flushed(IRBuilderBase& b, Value* v) {
 
 Value* float_sum(IRBuilderBase& b, Value* old, Value* x, bool shared) {
   if (old->getType()->isDoubleTy()) {
-    // Between integers: LLVM may treat all NaNs of a float select as equal.
+    // A select between integers: LLVM may treat all NaNs of a float select as equal.
     const auto bits = [&](Value* v) { return b.CreateBitCast(v, b.getInt64Ty()); };
     const auto nan_of = [&](Value* v, Value* otherwise) {
       Value* quiet = shared ? b.CreateOr(bits(v), b.getInt64(0x0008000000000000)) : bits(v);
@@ -47,7 +47,7 @@ Value* float_sum(IRBuilderBase& b, Value* old, Value* x, bool shared) {
   }
   Value* total =
       shared ? b.CreateFAdd(old, x) : flushed(b, b.CreateFAdd(flushed(b, old), flushed(b, x)));
-  Value* bits = b.CreateBitCast(total, b.getInt32Ty());  // integers here too
+  Value* bits = b.CreateBitCast(total, b.getInt32Ty());  // a select between integers again
   bits = b.CreateSelect(b.CreateFCmpUNO(total, total), b.getInt32(0x7fffffff), bits);
   return b.CreateBitCast(bits, b.getFloatTy());
 }

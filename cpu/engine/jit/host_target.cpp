@@ -18,9 +18,9 @@ namespace cucpu {
 namespace {
 
 #if defined(__aarch64__)
-/// A CPU name implies features the system may hide (virtual machines hide SVE), and the list LLVM
-/// reads from the system is short. So every feature that matters for code is stated, on or off,
-/// from the system's own words.
+/// A CPU name implies features that the system may hide (virtual machines hide SVE), and LLVM reads
+/// only some features from the system. So every feature that affects code is set or cleared as the
+/// system reports it.
 void add_system_features(std::string& out) {
   struct Bit {
     unsigned long word, mask;
@@ -45,9 +45,9 @@ void add_system_features(std::string& out) {
 #endif
 
 #if defined(__x86_64__)
-/// A pass for masks of AVX-512 takes time with the square of a function's size: a kernel of 30,000
-/// instructions, 70 s instead of 5. LLVM offers no other way to leave it out than its switch.
-void leave_out_slow_passes() {
+/// Disables a pass for AVX-512 masks whose time is quadratic in the size of a function. LLVM has no
+/// other way to disable it than its command line option.
+void disable_slow_passes() {
   constexpr const char* kName = "disable-x86-domain-reassignment";
   const auto& options = llvm::cl::getRegisteredOptions();
   if (const auto found = options.find(kName); found != options.end())
@@ -57,7 +57,7 @@ void leave_out_slow_passes() {
 
 HostTarget find_host_target() {
 #if defined(__x86_64__)
-  leave_out_slow_passes();
+  disable_slow_passes();
 #endif
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
@@ -68,7 +68,7 @@ HostTarget find_host_target() {
 #if defined(__aarch64__)
   add_system_features(host.features);
 #else
-  // On x86 the list is complete and heeds what the operating system saves.
+  // On x86 the list is complete and respects what the operating system saves.
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
     if (!host.features.empty()) host.features += ',';
     host.features += feature.getValue() ? '+' : '-';
@@ -93,7 +93,7 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(h.triple, error);
   if (!target) throw std::runtime_error{"no code generator for " + h.triple + ": " + error};
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // PTX says which operations are fused
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // PTX defines which operations are fused
   options.NoTrapAfterNoreturn = true;
   options.TrapUnreachable = true;
   const auto level = optimization <= 0   ? llvm::CodeGenOptLevel::None
@@ -102,8 +102,8 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
   std::unique_ptr<llvm::TargetMachine> machine{
       target->createTargetMachine(h.triple, h.cpu, h.features, options, llvm::Reloc::PIC_,
                                   llvm::CodeModel::Small, level, true)};
-  // Of the three ways to select instructions the one for vectors, also where nothing is optimised:
-  // the other two leave most of block code to it, after having tried.
+  // SelectionDAG also without optimization: FastISel and GlobalISel would fall back to it for most
+  // of block code.
   machine->setGlobalISel(false);
   machine->setFastISel(false);
   machine->setO0WantsFastISel(false);

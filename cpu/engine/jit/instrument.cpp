@@ -26,12 +26,11 @@ bool is_parameter(const Value* value) {
          call->getCalledFunction()->getName() == "cucpu.params";
 }
 
-/// The one 64-bit parameter an address is counted from; null when there is none, or more than one
-/// candidate.
+/// The only 64-bit parameter that an address derives from; null for none or several candidates.
 Value* root_of(Value* address) {
   SmallSetVector<Value*, 4> roots;
   const bool known = visit_underlying_values(address, [&](Value* value) {
-    // A pointer may be chosen between a parameter and a variable: then it has two roots.
+    // A pointer that is selected from a parameter and a variable has two roots.
     if (isa<GlobalVariable, AllocaInst>(value)) return Visit::stop;
     if (!is_parameter(value)) return Visit::descend;
     roots.insert(value);

@@ -26,7 +26,7 @@ orc::ExecutorSymbolDef absolute(const void* address) {
   return {orc::ExecutorAddr::fromPtr(address), JITSymbolFlags::Exported};
 }
 
-/// Refuses code that asks for memory that is writable and executable at once: LLVM would give it.
+/// Rejects sections that are writable and executable, which LLVM would allocate.
 class NeverBoth final : public orc::ObjectLinkingLayer::Plugin {
  public:
   void modifyPassConfig(orc::MaterializationResponsibility&, jitlink::LinkGraph&,
@@ -47,7 +47,7 @@ class NeverBoth final : public orc::ObjectLinkingLayer::Plugin {
   void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
 };
 
-/// Gives code the routines it refers to, and no others: making all known takes as long as the link.
+/// Defines only the routines that the code refers to: defining all takes as long as the link.
 class Routines final : public orc::DefinitionGenerator {
  public:
   Error tryToGenerate(orc::LookupState&, orc::LookupKind, orc::JITDylib& dylib,
@@ -60,7 +60,7 @@ class Routines final : public orc::DefinitionGenerator {
   }
 };
 
-/// What a session says of its errors: the reason behind a failed lookup.
+/// Collects the errors of a session: the reasons of a failed lookup.
 struct Reported {
   std::string text;
   bool no_memory = false;
@@ -87,8 +87,8 @@ struct Reported {
   }
 };
 
-/// An ORC session for one piece of code. A link that is left for want of memory leaves the
-/// session's locks held for ever: were it shared, whoever links beside it would wait for them.
+/// An ORC session for one object. A link that is abandoned for a lack of memory leaves the locks of
+/// its session held; with a shared session other threads would wait for them forever.
 struct Session {
   Session() {
     session.setErrorReporter([this](Error error) { reported.add(std::move(error)); });
@@ -96,7 +96,7 @@ struct Session {
   }
   Reported reported;
   orc::ExecutionSession session{reported.check(orc::SelfExecutorProcessControl::Create(
-      nullptr, std::make_unique<orc::InPlaceTaskDispatcher>()))};  // on the thread that is guarded
+      nullptr, std::make_unique<orc::InPlaceTaskDispatcher>()))};  // on the protected thread
   orc::ObjectLinkingLayer layer{session, reported.check(jitlink::InProcessMemoryManager::Create())};
 };
 
@@ -133,7 +133,7 @@ class Linked final : public LinkedCode {
       addresses_.push_back(found.getAddress().toPtr<void*>());
     }
   }
-  /// Where memory is refused here, too, the session and its code stay: half ended, with locks held.
+  /// If an allocation fails here, the session and its code are leaked: they hold locks.
   void end() noexcept {
     try {
       consumeError(own_->session.endSession());
@@ -191,7 +191,7 @@ std::string line_of(std::string_view object, std::string_view symbol, std::uint6
   std::string line;
   with_crash_recovery([&] { line = find_line(object, symbol, offset); });
   return line;
-} catch (const std::exception&) {  // a report is better without a line than not at all
+} catch (const std::exception&) {  // a report without a line is better than none
   return {};
 }
 

@@ -1,5 +1,5 @@
-// cpu/engine/jit/link.hpp: object code becomes executable memory, never writable at the same time:
-// code that asks for both is refused.
+// cpu/engine/jit/link.hpp: links object code into executable memory, which is never writable at the
+// same time; an object with a section that is both is an error.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct SymbolAddress {
   std::uint64_t address;
 };
 
-/// Linked code; its memory is freed with the object.
+/// Linked code; owns its memory.
 class LinkedCode {
  public:
-  /// `object` is an ELF file. It may refer to `symbols` and to the routines of runtime/table.hpp,
-  /// to nothing else. Throws std::runtime_error, naming what is missing. Thread-safe.
+  /// `object` is an ELF file. It may refer only to `symbols` and to the routines of
+  /// runtime/table.hpp. Throws std::runtime_error that names missing symbols. Thread-safe.
   static std::unique_ptr<LinkedCode> link(std::string_view object,
                                           std::span<const SymbolAddress> symbols,
                                           std::span<const std::string> wanted);
@@ -31,8 +31,8 @@ class LinkedCode {
   std::vector<void*> addresses_;
 };
 
-/// "file:line" for an address inside a function of an object; `offset` counts from the start of
-/// `symbol`. Empty without line tables.
+/// "file:line" of an address in an object, `offset` bytes after the start of `symbol`. Empty
+/// without line tables.
 std::string line_of(std::string_view object, std::string_view symbol, std::uint64_t offset);
 
 }  // namespace cucpu

@@ -1,4 +1,4 @@
-// cpu/engine/jit/lower.cpp: markers become loads from the contexts and calls of routines.
+// cpu/engine/jit/lower.cpp
 #include "cpu/engine/jit/lower.hpp"
 
 #include <llvm/IR/MDBuilder.h>
@@ -14,13 +14,13 @@ namespace {
 
 using namespace llvm;
 
-/// Where the thread at hand finds its contexts, as values valid everywhere in one function.
+/// The contexts of the current thread, as values that are valid everywhere in one function.
 struct Place {
   Value* block = nullptr;   ///< BlockContext*
-  Value* thread = nullptr;  ///< ThreadContext*; null in the loop form, which has
+  Value* thread = nullptr;  ///< ThreadContext*; null in a thread loop, which has
   Value* tid[3] = {};
   Value* linear = nullptr;
-  BasicBlock* on_exit = nullptr;  ///< loop form: where a thread that exits goes
+  BasicBlock* on_exit = nullptr;  ///< thread loop: the block for a thread that exits
 };
 
 class Lowering {
@@ -63,8 +63,8 @@ class Lowering {
   Type* i32() { return b_.getInt32Ty(); }
   Type* i64() { return b_.getInt64Ty(); }
 
-  /// The thread ends in the loop form: on to the next one. What follows the marker is unreachable
-  /// and goes.
+  /// In a thread loop, exit branches to the next thread. The code after the marker is unreachable
+  /// and is removed.
   void leave(CallInst* marker) {
     BasicBlock* block = marker->getParent();
     for (BasicBlock* next : successors(block)) next->removePredecessor(block);
@@ -99,7 +99,7 @@ class Lowering {
       if (noreturn) function->setDoesNotReturn();
     }
     CallInst* call = b_.CreateCall(callee, arguments);
-    // The C++ side takes and gives bool as an 8-bit value.
+    // C++ passes bool as an 8-bit value.
     for (unsigned i = 0; i < arguments.size(); ++i)
       if (arguments[i]->getType()->isIntegerTy(1)) call->addParamAttr(i, Attribute::ZExt);
     if (result->isIntegerTy(1)) call->addRetAttr(Attribute::ZExt);
@@ -211,7 +211,7 @@ class Lowering {
         {b_.getInt32(static_cast<std::uint32_t>(kind)), mask, a, b ? b : zero, c ? c : zero});
   }
 
-  /// Takes a routine's 64-bit answer apart: the value, or {value, predicate}.
+  /// Unpacks the 64-bit result of a routine: the value, or {value, predicate}.
   Value* unpack(Value* word, Type* type) {
     if (auto* pair = dyn_cast<StructType>(type)) {
       Value* result = PoisonValue::get(type);
@@ -238,8 +238,8 @@ class Lowering {
     throw std::runtime_error{"unknown reduction cucpu.redux." + name.str()};
   }
 
-  /// A collective routine, called once for a warp or warpgroup: this lane's operands lie at one
-  /// pointer, its result goes to the other.
+  /// A collective routine, called once for a warp or warpgroup, with pointers to the operands and
+  /// to the result of this lane.
   void collective(CallInst& marker, StringRef name) {
     std::string routine = "cucpu_rt_" + name.str();
     std::replace(routine.begin(), routine.end(), '.', '_');
@@ -382,7 +382,7 @@ Function* lower_to_thread_loop(Function& kernel, const std::string& name) {
   BasicBlock* latch = BasicBlock::Create(context, "next", function);
   BasicBlock* done = BasicBlock::Create(context, "done", function);
 
-  // One set of local variables serves all threads, one after the other.
+  // All threads use the same local variables, one after the other.
   for (BasicBlock& block : *function)
     for (Instruction& instruction : make_early_inc_range(block))
       if (auto* local = dyn_cast<AllocaInst>(&instruction);

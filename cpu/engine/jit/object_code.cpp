@@ -1,4 +1,4 @@
-// cpu/engine/jit/object_code.cpp: the form on disk.
+// cpu/engine/jit/object_code.cpp: serialization.
 #include "cpu/engine/jit/object_code.hpp"
 
 #include <cstring>
@@ -60,7 +60,7 @@ std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
   return code;
 }
 
-// A word that says so and how many names there are; their lengths; the names; the object.
+// "functions" and the number of names; their lengths; the names; the object.
 std::string FunctionsObject::pack() const {
   std::ostringstream text;
   text << "functions " << names.size();

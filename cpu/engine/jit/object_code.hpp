@@ -1,4 +1,4 @@
-// cpu/engine/jit/object_code.hpp: what a compilation gives, and its form on disk.
+// cpu/engine/jit/object_code.hpp: the result of a compilation, and its serialized form.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace cucpu {
 
 inline constexpr const char* kEntry = "cucpu_entry";
 
-/// An object file and what it takes to run it. The entry point is the symbol `kEntry`.
+/// An object file and the data that running it needs. The entry point is the symbol `kEntry`.
 struct ObjectCode {
   std::string object;
   bool fibers = false;  ///< a ThreadFunction, else a BlockFunction
@@ -29,7 +29,7 @@ struct ObjectCode {
   static std::optional<ObjectCode> unpack(std::string_view);
 };
 
-/// Functions of a module that are called through pointers, and their names.
+/// The address-taken functions of a module, and their names.
 struct FunctionsObject {
   std::string object;
   std::vector<std::string> names;

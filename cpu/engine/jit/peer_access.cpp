@@ -23,7 +23,7 @@ bool is_marker(const Value* value, StringRef name) {
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
 }
 
-/// The offset of the parameter that `value` is, if it is one that can hold an address.
+/// The offset of the parameter that `value` is, if it can hold an address.
 std::optional<std::uint32_t> parameter(const Value* value, const DataLayout& layout) {
   const auto* load = dyn_cast<LoadInst>(value);
   if (!load || !load->getType()->isIntegerTy(64)) return std::nullopt;
@@ -36,8 +36,8 @@ std::optional<std::uint32_t> parameter(const Value* value, const DataLayout& lay
 
 enum class Root { unknown, own, parameter };
 
-/// What an address is counted from: one parameter, memory of the kernel's own (variables, shared
-/// and local memory), or anything else.
+/// The origin of an address: one parameter, memory of the kernel itself (variables, shared and
+/// local memory), or anything else.
 Root root_of(Value* address, const DataLayout& layout, std::uint32_t& offset) {
   SmallSetVector<Value*, 4> roots;
   bool own = false;

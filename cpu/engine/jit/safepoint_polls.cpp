@@ -19,8 +19,8 @@ using namespace llvm;
 
 namespace {
 
-/// A loop that clears the lowest bit of a number until none is left, as those over the lanes of a
-/// mask do: 64 rounds at most.
+/// Whether a loop clears the lowest bit of a number until none is left, as loops over the lanes of
+/// a mask do: at most 64 iterations.
 bool goes_over_bits(const Loop& loop) {
   using namespace PatternMatch;
   const auto* branch =
@@ -42,7 +42,7 @@ bool goes_over_bits(const Loop& loop) {
   return false;
 }
 
-/// The loop over blocks, every turn of which asks for the next ones: that is a safepoint.
+/// Whether this is the loop over blocks, whose routine for the next block is a safepoint.
 bool asks_for_blocks(const Loop& loop) {
   const auto asks = [](const BasicBlock* block) {
     return block && any_of(*block, [](const Instruction& inst) {
@@ -72,8 +72,7 @@ void insert_safepoint_polls(Module& module, Function* entry, bool entry_is_fiber
     LoopInfo loops{dominators};
     if (loops.empty()) continue;
     auto all = loops.getLoopsInPreorder();
-    constexpr std::size_t kMany =
-        200;  // counting rounds takes longer with every loop that was passed before
+    constexpr std::size_t kMany = 200;  // trip counts are expensive in functions with many loops
     const bool few = all.size() <= kMany;
     erase_if(all, [](const Loop* loop) {
       return asks_for_blocks(*loop) || findOptionMDForLoop(loop, simt::kShortLoop) ||

@@ -1,5 +1,5 @@
-// cpu/engine/jit/spin_loops.cpp: a loop waits for memory when its end depends on what is read there
-// and a turn may leave everything else that its end depends on as it was.
+// cpu/engine/jit/spin_loops.cpp: a loop spins when its exit depends on values that it reads and an
+// iteration may leave everything else that the exit depends on unchanged.
 #include "cpu/engine/jit/spin_loops.hpp"
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -32,7 +32,7 @@ Value* condition_of(const BasicBlock& block) {
   return nullptr;
 }
 
-/// A step that is taken only where a condition holds, or none.
+/// An increment under a condition, or none.
 bool may_be_zero(const Value* value) {
   if (const auto* number = dyn_cast<ConstantInt>(value)) return number->isZero();
   if (const auto* choice = dyn_cast<SelectInst>(value))
@@ -52,13 +52,13 @@ bool may_be_zero(const Value* value) {
   return isa<Instruction>(value) && value->getType()->isIntegerTy(1);
 }
 
-/// An operation that moves memory on by itself, each time: no thread waits for another in it.
+/// An atomic operation that changes memory in every execution: no thread waits for another in it.
 bool is_counter(const AtomicRMWInst& rmw) {
   return (rmw.getOperation() == AtomicRMWInst::Add || rmw.getOperation() == AtomicRMWInst::Sub) &&
          !may_be_zero(rmw.getValOperand());
 }
 
-/// Where an access goes: accesses of one place have the same.
+/// The location of an access; accesses to the same location have equal ones.
 struct Place {
   const Value* base = nullptr;
   std::int64_t offset = 0;
@@ -95,8 +95,8 @@ struct Place {
   }
 };
 
-/// Whether a value computed inside the loop depends, as data, on an access that is meant to see
-/// what other threads write.
+/// Whether a value computed inside the loop depends, as data, on an access that reads what other
+/// threads write.
 bool reads_others(Value* value, const Loop& loop, SmallPtrSetImpl<Value*>& seen) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second) return false;
@@ -107,8 +107,7 @@ bool reads_others(Value* value, const Loop& loop, SmallPtrSetImpl<Value*>& seen)
                 [&](Value* operand) { return reads_others(operand, loop, seen); });
 }
 
-/// What the end of a loop depends on: as data, through the branches that choose between values, and
-/// through shared memory.
+/// The dependences of the exit of a loop: data, branches that select values, and shared memory.
 class Slice {
  public:
   Slice(const Loop& loop, const LoopInfo& loops, const DominatorTree& tree,
@@ -129,12 +128,12 @@ class Slice {
     while (!work_.empty()) follow(work_.pop_back_val());
   }
 
-  /// Something is read that others may write.
+  /// Whether a value is read that other threads may write.
   [[nodiscard]] bool reads_memory() const {
     return any_of(seen_, [&](const Instruction* instruction) { return is_read(*instruction); });
   }
 
-  /// A turn may leave all of it as it was but for what is read.
+  /// Whether an iteration may leave everything unchanged except what is read.
   [[nodiscard]] bool may_stay() const {
     SmallVector<BasicBlock*, 4> latches;
     loop_.getLoopLatches(latches);
@@ -149,7 +148,7 @@ class Slice {
  private:
   void look_at(Instruction& instruction) {
     const StringRef name = marker_name(&instruction);
-    // Plain loads are made again where threads meet, or behind a fence, and nowhere else.
+    // Plain loads are repeated only at barriers and after fences.
     orders_memory_ |=
         is_barrier(name) || name.starts_with("cluster.") || isa<FenceInst>(instruction);
     meets_cluster_ |= name.starts_with("cluster.");
@@ -164,7 +163,7 @@ class Slice {
       work_.push_back(instruction);
   }
 
-  /// The branches that decide whether this block of the loop runs.
+  /// The branches that decide whether this block of the loop executes.
   void add_control(BasicBlock* block) {
     for (auto* node = tree_.getNode(block); node && (node = node->getIDom());) {
       if (!loop_.contains(node->getBlock())) return;
@@ -172,10 +171,10 @@ class Slice {
     }
   }
 
-  /// The branches that decide which of its values a join of ways has.
+  /// The branches that select the value of a phi.
   void add_choice(BasicBlock* join) {
     if (const Loop* inner = loops_.getLoopFor(join); inner && inner->getHeader() == join) {
-      // How often an inner loop ran; the outer one itself, which of its ways back was taken.
+      // The trip count of an inner loop; for the outer loop, which back edge was taken.
       SmallVector<BasicBlock*, 4> blocks;
       if (inner != &loop_) {
         inner->getExitingBlocks(blocks);
@@ -209,7 +208,7 @@ class Slice {
       follow_memory(*load);
   }
 
-  /// One thread looks and tells the others through memory.
+  /// One thread reads and passes the result to the others through memory.
   void follow_memory(const LoadInst& load) {
     if (!orders_memory_) return;
     const Place place = Place::of(load);
@@ -227,8 +226,8 @@ class Slice {
     }
   }
 
-  /// A thread has done something and wants another turn of all: `p[i] = x; changed = true;` in
-  /// `do { ... } while (changed)`.
+  /// A thread has made progress and requests another iteration: `p[i] = x; changed = true;` in `do
+  /// { ... } while (changed)`.
   [[nodiscard]] bool is_progress(const LoadInst& load, const Instruction& write) const {
     const auto* store = dyn_cast<StoreInst>(&write);
     const auto* number = store ? dyn_cast<ConstantInt>(store->getValueOperand()) : nullptr;
@@ -239,7 +238,7 @@ class Slice {
     });
   }
 
-  /// Whether the loop goes on where the load gives this number.
+  /// Whether the loop continues if the load returns this number.
   [[nodiscard]] bool makes_another_turn(const LoadInst& load, const ConstantInt& number) const {
     const Value* value = &load;
     while (value->hasOneUse() && isa<CastInst, FreezeInst>(*value->user_begin()))
@@ -259,7 +258,7 @@ class Slice {
 
   static bool is_shared(const Instruction& access) { return space_of(access) == "shared"; }
 
-  /// A lock that the same turn gives back: whoever has it needs nobody else to go on.
+  /// A lock that is released in the same iteration: its owner needs no other thread to continue.
   [[nodiscard]] bool is_given_back(const Instruction& take) const {
     const Place place = Place::of(take);
     return any_of(writes_, [&](const Write& write) {
@@ -275,7 +274,7 @@ class Slice {
       const StringRef space = space_of(*load);
       if (space == "param" || space == "const" || space == "local") return false;
       if (!load->isSimple()) return true;
-      // What the block tells itself, unless none of those that go round writes it.
+      // Values that the block communicates to itself, unless no thread that continues writes them.
       if (space == "shared" && !meets_cluster_ && writes_shared_) return false;
       return orders_memory_ && !own_.contains(load) && !isa<AllocaInst>(load->getPointerOperand());
     }
@@ -289,7 +288,7 @@ class Slice {
     return false;
   }
 
-  /// Whether the value that a turn ends with may be the one that `phi` began it with.
+  /// Whether the value at the end of an iteration may equal that of `phi` at its start.
   bool may_stay(Value* value, PHINode& phi, SmallPtrSetImpl<Value*>& tried) const {
     auto* instruction = dyn_cast<Instruction>(value);
     if (value == &phi || !instruction || !loop_.contains(instruction)) return true;
@@ -298,7 +297,7 @@ class Slice {
     const auto moves = [&](Value* other) { return !isa<Constant>(other) && stays(other); };
     if (auto* join = dyn_cast<PHINode>(instruction))
       return join->getParent() == loop_.getHeader() || any_of(join->incoming_values(), stays);
-    // A condition, or what was read, is the same again as long as memory is.
+    // A condition, or a value that was read, is unchanged as long as memory is.
     if (value->getType()->isIntegerTy(1)) return true;
     if (isa<LoadInst, AtomicRMWInst, AtomicCmpXchgInst, ExtractValueInst, CallBase>(instruction)) {
       SmallPtrSet<Value*, 16> seen;
@@ -342,7 +341,7 @@ class Slice {
     Place place;
   };
   SmallVector<Write, 8> writes_;
-  SmallPtrSet<const LoadInst*, 8> own_;  ///< of what the block tells itself
+  SmallPtrSet<const LoadInst*, 8> own_;  ///< loads of values that the block communicates to itself
   bool orders_memory_ = false, meets_cluster_ = false, writes_shared_ = false;
 };
 
@@ -381,11 +380,9 @@ bool passes_barrier_every_iteration(const Loop& loop) {
   return true;
 }
 
-/// Marks the back edges of loops that wait; true when there are any. Where every turn passes a
-/// barrier it is a `turn`: block code may go round with all its threads, and let other blocks run
-/// in between. Else it is a `yield`, and the first turns pass without: a loop that looks for a free
-/// place, or tries again what another thread came before it with, is mostly over by then, and a
-/// thread that gives way once makes the runtime start others on stacks of their own.
+/// The first iterations do not yield: a loop that searches a free slot, or repeats a failed
+/// compare-and-swap, has mostly ended by then, and the first yield makes the runtime start other
+/// threads on stacks of their own.
 bool mark_spin_loops(Function& function) {
   constexpr unsigned kFree = 4;
   DominatorTree dominators{function};
@@ -425,7 +422,7 @@ bool mark_spin_loops(Function& function) {
       b.CreateStore(b.getInt32(0), turns);
     }
     for (BasicBlock* latch : spin.latches) {
-      // Only where it goes round again; of a switch, which may go there by several edges, always.
+      // Only on the back edge; at a switch, which may have several edges to the header, always.
       const bool splits = isa<BranchInst>(latch->getTerminator());
       const DebugLoc line = latch->getTerminator()->getDebugLoc();
       Instruction* end = (splits ? SplitEdge(latch, spin.header) : latch)->getTerminator();

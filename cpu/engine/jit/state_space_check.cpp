@@ -14,7 +14,7 @@ namespace {
 
 using namespace llvm;
 
-/// What an address is counted from, when it is one thing plus an offset.
+/// The base of an address that is one value plus an offset.
 const Value* root_of(const Value* value) {
   for (unsigned depth = 0; depth < 32; ++depth) {
     const auto* op = dyn_cast<Operator>(value);
@@ -43,7 +43,7 @@ const Value* root_of(const Value* value) {
 
 void trap_state_space_violations(Module& module) {
   SmallVector<Instruction*, 4> wrong;
-  SmallPtrSet<BasicBlock*, 4> ended;  // what follows in the same block goes with the first
+  SmallPtrSet<BasicBlock*, 4> ended;  // the rest of the block is unreachable
   for (Function& function : module) {
     for (Instruction& i : instructions(function)) {
       if (ended.contains(i.getParent())) continue;

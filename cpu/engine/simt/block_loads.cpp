@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace {
 
-/// Kinds of memory that do not overlap.
+/// Kinds of memory that do not alias.
 struct Memory {
   bool shared = false, other = false;
 
@@ -34,7 +34,7 @@ Memory memory_of(const Instruction& access, const Value* pointer) {
   return {space.empty() || space == "generic", true};
 }
 
-/// What may have changed for the threads behind this instruction.
+/// The kinds of memory that may have changed for the threads after this instruction.
 Memory changed_by(const Instruction& inst) {
   if (auto* store = dyn_cast<StoreInst>(&inst); store && store->isSimple())
     return memory_of(inst, store->getPointerOperand());
@@ -46,8 +46,8 @@ Memory changed_by(const Instruction& inst) {
   return {true, true};
 }
 
-/// Whether an address can be computed before the groups run: it follows from parameters and from
-/// special registers that are the same for all threads.
+/// Whether an address can be computed before the groups run: it depends on parameters and on
+/// uniform special registers only.
 bool is_block_address(const Value* value, unsigned depth = 0) {
   constexpr unsigned kDepth = 6;  // below what the emitter rematerialises
   auto* inst = dyn_cast<Instruction>(value);
@@ -72,7 +72,7 @@ struct Region {
   BasicBlock* start;
   SmallSetVector<BasicBlock*, 16> blocks;
   Memory changed;
-  SmallSetVector<LoadInst*, 4> early;  // executed once, on no path behind a change
+  SmallSetVector<LoadInst*, 4> early;  // executed once per thread, on no path after a change
 
   explicit Region(BasicBlock* from) : start{from} {
     blocks.insert(from);
@@ -105,7 +105,7 @@ struct Region {
     }
   }
 
-  /// Whether a thread can come to this block twice without a barrier between.
+  /// Whether a thread can execute this block twice without a barrier between.
   [[nodiscard]] static bool runs_again(BasicBlock* block) {
     SmallSetVector<BasicBlock*, 16> behind;
     if (!barrier_at_end(*block)) behind.insert(succ_begin(block), succ_end(block));

@@ -1,4 +1,4 @@
-// cpu/engine/simt/block_loads.hpp: loads that give all threads of a block the same value.
+// cpu/engine/simt/block_loads.hpp: loads whose result is uniform over a block.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -10,17 +10,17 @@
 
 namespace cucpu::simt {
 
-/// Lane groups run a region (the code between two barriers) one after the other. A group that reads
-/// a place after a group that has already written there sees the later value, so a load from an
-/// address that is uniform over the block is uniform itself only if
+/// Lane groups run a region (the code between two barriers) one after the other. A group that loads
+/// after another group has stored to the address reads the stored value. So a load from an address
+/// that is uniform over the block has a uniform result only if
 /// - nothing in its regions writes to that memory, or
-/// - it comes before the writes: on no path from the start of the region to the load is there one.
-///   Block code makes such a load once for all groups: when the region is entered, if every thread
-///   executes it and the address is known by then, else when the first group comes to it. That is
-///   an order in which a GPU may run the threads, and the one that programs rely on which lack a
-///   barrier after the load.
-/// Atomic and volatile accesses and fences count as writes: what other blocks have written may be
-/// visible to the threads after them.
+/// - no path from the start of the region to the load has a write. Block code executes such a load
+/// once
+///   for all groups: at the entry of the region, if every thread executes it and the address is
+///   known there, else in the first group that reaches it. A GPU may run the threads in this order,
+///   and programs without a barrier after the load rely on it.
+/// Atomic and volatile accesses and fences count as writes, because writes of other blocks may be
+/// visible after them.
 class BlockLoads {
  public:
   explicit BlockLoads(const Flow&);
@@ -29,11 +29,11 @@ class BlockLoads {
   [[nodiscard]] bool is_uniform(const llvm::LoadInst* load) const {
     return uniform_.contains(load);
   }
-  /// The loads to be made once when the region that begins with `start` is entered, in order.
+  /// Loads to execute once at the entry of the region that begins with `start`, in order.
   [[nodiscard]] llvm::ArrayRef<llvm::LoadInst*> at_entry(const llvm::BasicBlock* start) const {
     return find(at_entry_, start);
   }
-  /// The loads to be made once in that region, by the first group that comes to them.
+  /// Loads to execute once in that region, by the first group that reaches them.
   [[nodiscard]] llvm::ArrayRef<llvm::LoadInst*> by_first_group(
       const llvm::BasicBlock* start) const {
     return find(by_first_group_, start);

@@ -14,9 +14,10 @@ using namespace llvm;
 
 namespace {
 
-/// An access that may be part of a conversation between blocks. Of those there must be none:
-/// whoever looks for what other blocks have done would look for longer.
-bool talks(const Instruction& inst) {
+/// Whether an access may be part of communication between blocks. A kernel with such accesses has
+/// no deferrable atomics, because a thread that polls for results of other blocks would poll for
+/// longer.
+bool communicates(const Instruction& inst) {
   if (isa<FenceInst>(inst)) return true;
   if (auto* load = dyn_cast<LoadInst>(&inst))
     return !load->isSimple() && !is_shared(inst, load->getPointerOperand());
@@ -31,7 +32,7 @@ bool talks(const Instruction& inst) {
   return isa<CallInst>(inst) && !isa<IntrinsicInst>(inst);
 }
 
-bool may_be_put_off(const AtomicRMWInst& rmw) {
+bool is_deferrable(const AtomicRMWInst& rmw) {
   if (!rmw.use_empty() || rmw.isVolatile() || rmw.getOrdering() != AtomicOrdering::Monotonic ||
       rmw.getMetadata("cucpu.system") || is_shared(rmw, rmw.getPointerOperand()))
     return false;
@@ -52,19 +53,19 @@ bool may_be_put_off(const AtomicRMWInst& rmw) {
   }
 }
 
-bool does_nothing_after(const Instruction& inst) {
+bool is_last_access(const Instruction& inst) {
   SmallPtrSet<const BasicBlock*, 8> seen;
   SmallVector<const BasicBlock*> work;
-  auto quiet = [&](BasicBlock::const_iterator from, const BasicBlock* block) {
+  auto has_no_access = [&](BasicBlock::const_iterator from, const BasicBlock* block) {
     for (auto it = from; it != block->end(); ++it)
       if (it->mayReadOrWriteMemory() && !marker_name(&*it).starts_with("sreg.")) return false;
     append_range(work, successors(block));
     return true;
   };
-  if (!quiet(std::next(inst.getIterator()), inst.getParent())) return false;
+  if (!has_no_access(std::next(inst.getIterator()), inst.getParent())) return false;
   while (!work.empty()) {
     const BasicBlock* block = work.pop_back_val();
-    if (seen.insert(block).second && !quiet(block->begin(), block)) return false;
+    if (seen.insert(block).second && !has_no_access(block->begin(), block)) return false;
   }
   return true;
 }
@@ -74,9 +75,9 @@ bool does_nothing_after(const Instruction& inst) {
 SmallPtrSet<const AtomicRMWInst*, 2> find_deferrable_atomics(Function& thread) {
   SmallPtrSet<const AtomicRMWInst*, 2> found;
   for (Instruction& inst : instructions(thread)) {
-    if (talks(inst)) return {};
+    if (communicates(inst)) return {};
     auto* rmw = dyn_cast<AtomicRMWInst>(&inst);
-    if (rmw && may_be_put_off(*rmw) && does_nothing_after(inst)) found.insert(rmw);
+    if (rmw && is_deferrable(*rmw) && is_last_access(inst)) found.insert(rmw);
   }
   return found;
 }

@@ -15,8 +15,8 @@ Flow::Flow(Function& f) : function{f}, dominators{f}, loops{dominators}, post_do
   find_live_values();
 }
 
-// A block between two blocks of a loop it is not part of cannot lead back into that loop (the flow
-// is reducible), so it may move behind the loop.
+// A block between two blocks of a loop that it is not part of cannot lead back into that loop,
+// because control flow is reducible. So it may move after the loop.
 void Flow::place(const std::vector<BasicBlock*>& blocks, Loop* inside) {
   for (BasicBlock* block : blocks) {
     if (index.count(block)) continue;

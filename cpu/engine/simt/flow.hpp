@@ -1,4 +1,4 @@
-// cpu/engine/simt/flow.hpp: the control flow of cleaned thread code: block order, loops, liveness.
+// cpu/engine/simt/flow.hpp: the control flow of prepared thread code: block order, loops, liveness.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -13,8 +13,8 @@ namespace cucpu::simt {
 
 using ValueSet = llvm::SmallSetVector<llvm::Value*, 16>;
 
-/// Blocks in a topological order (back edges aside) in which every loop is contiguous and the one
-/// return comes last.
+/// Blocks in topological order, ignoring back edges. Every loop is contiguous, and the return comes
+/// last.
 class Flow {
  public:
   explicit Flow(llvm::Function&);

@@ -20,11 +20,11 @@ using namespace llvm;
 
 namespace {
 
-constexpr std::int64_t kPage = 4096;                 // the smallest a host has
-constexpr unsigned kInstructions = 12, kBlocks = 8;  // what may be done for nothing
-constexpr unsigned kLookedAt = 64;                   // accesses before
+constexpr std::int64_t kPage = 4096;                 // the smallest page size of a host
+constexpr unsigned kInstructions = 12, kBlocks = 8;  // limits of the code that is speculated
+constexpr unsigned kLookedAt = 64;                   // earlier accesses that are compared
 
-/// An address as a value and a constant number of bytes.
+/// An address as a base value and a constant offset in bytes.
 struct Place {
   const Value* base;
   std::int64_t offset = 0;
@@ -63,7 +63,7 @@ std::int64_t bytes_of(Instruction& access) {
                                        .getFixedValue());
 }
 
-/// What a thread at the end of `block` has surely loaded or stored: its dominators' accesses.
+/// The accesses that a thread has executed at the end of `block`: those of its dominators.
 SmallVector<Access> touched_before(BasicBlock* block, const DominatorTree& tree) {
   SmallVector<Access> found;
   for (auto* node = tree.getNode(block); node && found.size() < kLookedAt; node = node->getIDom())
@@ -76,7 +76,7 @@ SmallVector<Access> touched_before(BasicBlock* block, const DominatorTree& tree)
 bool cannot_fault(LoadInst& load, ArrayRef<Access> touched) {
   const Place at = place_of(load.getPointerOperand());
   const std::int64_t bytes = bytes_of(load), end = at.offset + bytes;
-  bool aligned = false;  // as much as another that has been made
+  bool aligned = false;  // as aligned as another access of the thread
   std::int64_t below = INT64_MIN, above = INT64_MAX;
   for (const Access& other : touched) {
     if (other.place.base != at.base) continue;
@@ -105,7 +105,7 @@ bool is_cheap(const Instruction& inst) {
   }
 }
 
-/// From a branch to where its ways meet: the blocks between, each behind those that lead to it.
+/// The blocks from a branch to its reconvergence point, each after its predecessors.
 class Choice {
  public:
   Choice(BasicBlock* from, const DominatorTree& tree, const PostDominatorTree& after)
@@ -121,13 +121,13 @@ class Choice {
 
   explicit operator bool() const { return fits_; }
 
-  void flatten() {
+  void convert() {
     Instruction* end = from_->getTerminator();
     for (BasicBlock* block : between_)
       for (Instruction& inst : make_early_inc_range(*block))
         if (!inst.isTerminator()) {
           MDNode* space = inst.getMetadata("cucpu.space");
-          inst.dropUBImplyingAttrsAndMetadata();  // what holds behind the branch alone
+          inst.dropUBImplyingAttrsAndMetadata();  // which hold only on this side of the branch
           inst.setMetadata("cucpu.space", space);
           inst.moveBefore(end);
         }
@@ -147,7 +147,7 @@ class Choice {
   }
 
  private:
-  /// In post order; false: there are too many, or a loop.
+  /// Collects blocks in post order; returns false for too many blocks or a loop.
   bool find(BasicBlock* block) {
     for (BasicBlock* next : successors(block)) {
       if (next == meet_) continue;
@@ -177,7 +177,7 @@ class Choice {
         if (!load->isSimple() || !cannot_fault(*load, touched)) return false;
       }
     }
-    return loads > 0;  // the others are LLVM's to judge
+    return loads > 0;  // LLVM decides about branches without loads
   }
 
   Value* value_from(BasicBlock* block, PHINode& phi, IRBuilder<>& b,
@@ -210,9 +210,9 @@ bool if_convert(Function& thread) {
     const PostDominatorTree after{thread};
     for (BasicBlock& block : thread)
       if (Choice choice{&block, tree, after}) {
-        choice.flatten();
+        choice.convert();
         again = changed = true;
-        break;  // the trees are out of date
+        break;  // the dominator trees are invalid
       }
   }
   return changed;

@@ -11,7 +11,7 @@ using namespace llvm;
 Linear::Linear(const Flow& flow, const Shapes& shapes, bool partial_groups)
     : flow_{flow}, pending_(flow.size()), meets_(flow.size(), false) {
   if (partial_groups && flow.size() > 1)
-    pending_[0].insert(flow.size() - 1);  // lanes that do not exist have returned
+    pending_[0].insert(flow.size() - 1);  // lanes beyond the end of the block have returned
   for (unsigned i = 0; i < flow.size(); ++i) {
     BasicBlock* block = flow.order[i];
     Loop* loop = flow.loop_of(block);
@@ -21,7 +21,7 @@ Linear::Linear(const Flow& flow, const Shapes& shapes, bool partial_groups)
       for (BasicBlock* exit : exits) pending_[i].insert(flow.at(exit));
     }
     const std::set<unsigned> waiting = pending_[i];
-    if (!waiting.empty()) go(i, waiting);  // the block is skipped when none of its lanes is on
+    if (!waiting.empty()) go(i, waiting);  // a block without active lanes is skipped
     std::set<unsigned> targets;
     for (BasicBlock* next : successors(block))
       if (!flow.is_back_edge(block, next)) targets.insert(flow.at(next));

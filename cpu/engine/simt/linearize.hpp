@@ -1,5 +1,4 @@
-// cpu/engine/simt/linearize.hpp: in which order masked code runs the blocks that the lanes of a
-// group pass apart.
+// cpu/engine/simt/linearize.hpp: the order in which masked code runs the blocks of divergent lanes.
 #pragma once
 
 #include <set>
@@ -9,24 +8,23 @@
 
 namespace cucpu::simt {
 
-/// Partial linearization (after Moll and Hack, 2018): uniform branches stay; where lanes part,
-/// control goes to the first target in block order and the other targets stay pending until their
-/// turn comes.
+/// Partial linearization (Moll and Hack, 2018): uniform branches stay branches; at a divergent
+/// branch control goes to the first target in block order, and the other targets are pending.
 class Linear {
  public:
   Linear(const Flow&, const Shapes&, bool partial_groups);
 
-  /// Blocks at which lanes may wait while `block` runs. Empty: every lane that has not returned is
+  /// Blocks at which lanes may wait while `block` runs. Empty: all lanes that have not returned are
   /// in `block`.
   [[nodiscard]] const std::set<unsigned>& pending(const llvm::BasicBlock* block) const {
     return pending_[flow_.at(block)];
   }
 
-  /// Where control goes when lanes head for `targets` (never a loop header reached by a back edge).
+  /// The next block when lanes continue at `targets` (never a loop header reached by a back edge).
   [[nodiscard]] llvm::BasicBlock* next(const llvm::BasicBlock* from,
                                        llvm::ArrayRef<llvm::BasicBlock*> targets) const;
 
-  /// Lanes that parted may all be together again here.
+  /// Whether divergent lanes may reconverge here.
   [[nodiscard]] bool reconverges(const llvm::BasicBlock* block) const {
     return pending(block).empty() && meets_[flow_.at(block)];
   }

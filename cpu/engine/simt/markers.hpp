@@ -1,5 +1,5 @@
-// cpu/engine/simt/markers.hpp: recognising calls of cucpu.* markers and the state space of accesses
-// in thread code, and how block code marks loops.
+// cpu/engine/simt/markers.hpp: markers (calls of cucpu.*) and state spaces in thread code, and loop
+// metadata of block code.
 #pragma once
 
 #include <llvm/ADT/StringRef.h>
@@ -7,7 +7,7 @@
 
 namespace cucpu::simt {
 
-/// The marker's name without "cucpu.", or an empty string when the value is no call of a marker.
+/// The name of a marker without "cucpu."; empty when the value is no call of a marker.
 inline llvm::StringRef marker_name(const llvm::Value* value) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
   if (!call || !call->getCalledFunction()) return {};
@@ -25,7 +25,7 @@ inline llvm::StringRef space_of(const llvm::Instruction& access) {
 
 inline bool is_barrier(llvm::StringRef marker) { return marker.starts_with("barrier."); }
 
-/// Operations whose result depends on the other lanes of a warp.
+/// Whether the result of a marker depends on other lanes of the warp.
 inline bool is_warp_operation(llvm::StringRef marker) {
   for (llvm::StringRef prefix :
        {"shfl.", "vote.", "match.", "redux.", "warp.", "activemask", "elect"})
@@ -39,7 +39,7 @@ inline llvm::CallInst* barrier_at_end(llvm::BasicBlock& block) {
   return last && is_barrier(marker_name(last)) ? llvm::cast<llvm::CallInst>(last) : nullptr;
 }
 
-/// Among a loop's properties (`llvm.loop`): it ends soon, and needs no safepoint.
+/// Loop metadata (`llvm.loop`): the loop is short and needs no safepoint poll.
 inline constexpr const char* kShortLoop = "cucpu.short";
 
 }  // namespace cucpu::simt

@@ -41,7 +41,7 @@ class Prover {
         conditions_.registerBranch(branch);
   }
 
-  /// Sets the flags that hold; true if there is a new one.
+  /// Sets the flags that hold; returns whether one is new.
   bool set_flags(Instruction& inst) {
     if (isa<OverflowingBinaryOperator>(inst)) return set_no_wrap(inst);
     if (isa<PossiblyNonNegInst>(inst)) {
@@ -57,7 +57,7 @@ class Prover {
       either->setIsDisjoint(true);
       return true;
     }
-    if (inst.isShift()) {  // to the right: nothing but zeros is lost
+    if (inst.isShift()) {  // right shift: only zeros are shifted out
       auto* by = dyn_cast<ConstantInt>(inst.getOperand(1));
       if (!by || inst.isExact() ||
           by->getValue().ugt(known(inst.getOperand(0), inst).countMinTrailingZeros()))
@@ -69,7 +69,7 @@ class Prover {
   }
 
  private:
-  // What is known of a value for threads that reach `at`; how its uses limit it does not count.
+  // Known bits of a value for threads that reach `at`; assumptions from its uses do not count.
   ConstantRange dominating_range(Value* value, Instruction& at) {
     return ranges_.getConstantRange(value, &at, /*UndefAllowed=*/false);
   }
@@ -123,7 +123,7 @@ class Prover {
 }  // namespace
 
 void rederive_poison_flags(Function& thread) {
-  // One flag may prove another, around a loop too. What a third round would find is rare.
+  // One flag may prove another, also around a loop. A third round rarely finds more.
   constexpr unsigned kRounds = 2;
   SmallVector<Instruction*> flagged;
   for (BasicBlock* block : ReversePostOrderTraversal<Function*>{&thread})

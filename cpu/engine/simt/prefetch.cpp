@@ -15,13 +15,13 @@ using namespace llvm;
 
 namespace {
 
-constexpr std::uint64_t kLine = 64;    // bytes of a line of the cache
-constexpr std::uint64_t kAhead = 512;  // how far ahead memory is asked for, in bytes
-constexpr std::int64_t kTurns = 4;     // and in a loop, in times round
-constexpr unsigned kMost = 4;          // streams that are worth it
+constexpr std::uint64_t kLine = 64;    // bytes of a cache line
+constexpr std::uint64_t kAhead = 512;  // prefetch distance in bytes
+constexpr std::int64_t kTurns = 4;     // prefetch distance in a loop, in iterations
+constexpr unsigned kMost = 4;          // streams; more do not pay
 
-/// By how much a value grows each time round a loop: `step` times a constant. Neither wraps nor
-/// sign matter: what comes of it is a hint.
+/// By how much a value grows per iteration: `step` times a constant. Wrapping and sign do not
+/// matter, because the result is a hint.
 std::optional<Prefetch> growth(Value* value, const Loop& loop, unsigned depth = 0) {
   if (loop.isLoopInvariant(value)) return Prefetch{};
   auto* inst = dyn_cast<Instruction>(value);
@@ -109,8 +109,8 @@ Prefetches find_prefetches(const Flow& flow, const Shapes& full, unsigned width)
   return found;
 }
 
-// Puts the computation of an address before an instruction of its block; false: it cannot stand
-// there.
+// Moves the computation of an address before an instruction of its block; returns false where that
+// is impossible.
 static bool hoist(Value* value, Instruction* before) {
   auto* inst = dyn_cast<Instruction>(value);
   if (!inst || inst->getParent() != before->getParent() || inst->comesBefore(before)) return true;
@@ -121,9 +121,8 @@ static bool hoist(Value* value, Instruction* before) {
   return true;
 }
 
-// Hints to the processor, which no address can make fault. They come together, before the loads of
-// the block: one between two loads costs more than it saves (saxpy on a Neoverse N1: 1.22 times
-// native code, 1.14 without hints, 1.01 so).
+// Prefetches never fault. They come together before the loads of the block: a prefetch between two
+// loads costs more than it saves.
 void MemoryEmitter::emit_prefetch(LoadInst& load, LoadInst* made, std::uint64_t bytes) {
   const auto stream = prefetches_.find(&load);
   if (stream == prefetches_.end() || mode() != Full) return;

@@ -116,8 +116,7 @@ void unify_exits(Function& thread) {
   if (pred_empty(end)) end->eraseFromParent();
 }
 
-// (x >> k) & c becomes (x & c << k) >> k: cutting off the low bits first is what makes a thread
-// index uniform.
+// Clearing the low bits first lets the shape analysis see that a shifted thread index is uniform.
 void mask_before_shift(Function& thread) {
   using namespace PatternMatch;
   for (Instruction& inst : make_early_inc_range(instructions(thread))) {
@@ -186,7 +185,7 @@ void split_at_barriers(Function& thread) {
 
 namespace {
 
-// The block behind a branch that one thread of the block takes and that leads to `block` alone, or
+// The first block of code that one thread of the block executes and that dominates `block`, or
 // null.
 BasicBlock* one_thread_code(BasicBlock* block, const DominatorTree& tree, const Options& options) {
   using namespace PatternMatch;
@@ -207,9 +206,9 @@ BasicBlock* one_thread_code(BasicBlock* block, const DominatorTree& tree, const 
   return nullptr;
 }
 
-// Whether what `block` waits for can only come from other blocks of the grid, so that the groups of
-// this one may run one after the other: one thread waits, and from the barrier before to the
-// barrier behind the other threads write nothing that it could see.
+// Whether the value that `block` waits for can only come from other blocks of the grid, so that the
+// groups of this block may run one after the other: one thread waits, and between the surrounding
+// barriers the other threads write nothing that it could read.
 bool waits_for_others(BasicBlock* block, const DominatorTree& tree, const Options& options) {
   BasicBlock* body = one_thread_code(block, tree, options);
   if (!body) return false;
@@ -241,8 +240,8 @@ bool waits_for_others(BasicBlock* block, const DominatorTree& tree, const Option
   return looks_at_global || !writes_shared;
 }
 
-// A loop that waits for a value another lane has yet to write would wait for ever: lanes of a group
-// run in step, and groups one after the other.
+// A loop that waits for a value of another lane would never end: lanes of a group run in lockstep,
+// and groups run one after the other.
 std::string find_spin_loop(Function& thread, const Options& options) {
   DominatorTree tree{thread};
   LoopInfo loops{tree};
@@ -250,7 +249,8 @@ std::string find_spin_loop(Function& thread, const Options& options) {
     for (Instruction& inst : block)
       if (marker_name(&inst) == "yield" && !waits_for_others(&block, tree, options))
         return "waits for another thread";
-  // Every turn of such a loop passes a barrier: the other threads of the block get on meanwhile.
+  // Every iteration of such a loop passes a barrier, so the other threads of the block make
+  // progress.
   SmallPtrSet<Loop*, 4> turns;
   for (Instruction& inst : instructions(thread))
     if (marker_name(&inst) == "turn") turns.insert(loops.getLoopFor(inst.getParent()));
@@ -291,7 +291,7 @@ std::string find_unsupported_instruction(Function& thread, const Options& option
     auto fits = [](const Type* type) { return !type->isVectorTy() && !type->isArrayTy(); };
     bool all_fit = fits(inst.getType());
     for (Value* operand : inst.operands()) all_fit &= fits(operand->getType());
-    if (!all_fit) return "vector or array value in thread code";  // what matrix operations hand out
+    if (!all_fit) return "vector or array value in thread code";  // results of matrix operations
     if (isa<InvokeInst, CallBrInst, IndirectBrInst, SwitchInst, VAArgInst>(inst))
       return "unsupported flow";
     if (auto* call = dyn_cast<CallInst>(&inst); call && call->isInlineAsm())

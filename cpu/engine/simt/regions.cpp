@@ -1,4 +1,5 @@
-// cpu/engine/simt/regions.cpp
+// cpu/engine/simt/regions.cpp: the frame of block code: regions between barriers, loops over lane
+// groups, and values that live across regions.
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>

@@ -1,5 +1,5 @@
 // cpu/engine/simt/shape.cpp: the shape analysis: data flow over the lattice None < Uniform, Strided
-// < Varying, together with which branches, joins and loops the lanes of a group may pass apart.
+// < Varying, together with divergent branches, joins and loops.
 #include "cpu/engine/simt/shape.hpp"
 
 #include <llvm/Analysis/SimplifyQuery.h>
@@ -27,7 +27,7 @@ namespace {
 constexpr Shape kUniform{Shape::Uniform};
 constexpr Shape kVarying{Shape::Varying};
 
-// Types of strided values: every lane number fits into them, and they fit into a stride.
+// Types of strided values: every lane number fits into the type, and its values fit into a stride.
 constexpr unsigned kNarrowest = 8, kWidest = 64;
 
 Shape strided(std::int64_t stride, bool nsw, bool nuw, unsigned align) {
@@ -49,8 +49,8 @@ struct NoWrap {
   bool is_signed = false, is_unsigned = false;
 };
 
-/// What is known of every thread, wherever it stands: neither branches count, nor flags on
-/// instructions, which hold only for threads that reach them and use the result.
+/// Known bits of a value for every thread. Branches and poison-generating flags do not count,
+/// because they hold only for threads that reach the instruction and use its result.
 SimplifyQuery facts_of_all_threads(const Instruction& inst) {
   return {inst.getModule()->getDataLayout(),
           nullptr,
@@ -60,7 +60,7 @@ SimplifyQuery facts_of_all_threads(const Instruction& inst) {
           /*UseInstrInfo=*/false};
 }
 
-/// The numbers that a value can be for any thread.
+/// The range of a value over all threads.
 ConstantRange range_for_all_threads(const Value* value, bool is_signed, const SimplifyQuery& facts,
                                     unsigned depth = 0) {
   constexpr unsigned kDepth = 6;
@@ -107,7 +107,7 @@ NoWrap never_wraps(const Instruction& inst) {
   }
 }
 
-// Strides are kept modulo the value's width, as signed numbers.
+// Strides are signed numbers modulo the width of the value.
 std::int64_t wrap(std::uint64_t stride, const Type* type) {
   unsigned bits = type->isIntegerTy() ? type->getIntegerBitWidth() : 64;
   return bits >= 64 ? static_cast<std::int64_t>(stride) : SignExtend64(stride, bits);
@@ -127,7 +127,7 @@ std::uint64_t span_of(std::int64_t stride, unsigned width) {
 Shape thread_index_shape(const Lanes& lanes, unsigned dimension) {
   const std::uint32_t size[3] = {lanes.block.x, lanes.block.y, lanes.block.z};
   if (size[dimension] == 1) return kUniform;
-  unsigned first = 0;  // the first dimension that is not 1 runs with the lanes
+  unsigned first = 0;  // the first dimension larger than 1 varies over lanes
   while (first < 3 && size[first] == 1) ++first;
   bool only = true;
   for (unsigned d = 0; d < 3; ++d) only &= d == first || size[d] == 1;
@@ -167,8 +167,8 @@ void Shapes::iterate() {
   }
 }
 
-// A phi that depends on undefined inputs and on itself alone: what it has before the loop may be
-// anything, so let it be one value for all.
+// A phi that depends only on undefined inputs and on itself: its value before the loop is
+// undefined, so it may be one value for all lanes.
 bool Shapes::give_shapes_to_undefined_values() {
   for (BasicBlock* block : flow_.order)
     for (PHINode& phi : block->phis()) {
@@ -195,9 +195,9 @@ bool Shapes::needs_guard(const Instruction* inst) const {
   return !from.no_unsigned_wrap && !(inst->hasNonNeg() && from.no_signed_wrap);
 }
 
-// From where lanes part, every edge carries a label; a block that two labels reach is a join: its
-// phis vary. A loop that some lanes leave while others go on (two labels on its exits and its back
-// edge) diverges, and its exits part lanes again.
+// From a divergent branch on, every edge carries a label. A block that two labels reach is a join,
+// whose phis vary. A loop with two labels on its exits and its back edge, which some lanes leave
+// while others continue, diverges, and its exits diverge again.
 void Shapes::spread(ArrayRef<std::pair<BasicBlock*, BasicBlock*>> edges, Loop* inside) {
   constexpr int kNone = -1;
   std::vector<int> label(flow_.size(), kNone);
@@ -293,23 +293,23 @@ Shape Shapes::transfer(Instruction& inst) {
   return kVarying;
 }
 
-// Lanes that stay below the alignment of the base never carry into its bits.
+// Lane offsets smaller than the alignment of the base never carry into its bits.
 bool Shapes::stays_aligned(const Shape& s) const {
   if (s.kind != Shape::Strided || s.stride <= 0 || s.align >= 63) return false;
   const std::uint64_t end = std::uint64_t{1} << s.align;
   return modular(s.stride) < end && modular(s.stride) * (lanes_.width - 1) < end;
 }
 
-// `tid < 32` is the same for all lanes of a group that starts at a multiple of 32: between its
-// first lane and its last lies no bound that is one, too.
+// `tid < 32` is uniform in a group that starts at a multiple of 32: no multiple of the width lies
+// between its first and its last lane.
 Shape Shapes::transfer_comparison(ICmpInst& inst) {
   auto* bound = dyn_cast<ConstantInt>(inst.getOperand(1));
   Shape s = (*this)[inst.getOperand(0)];
   if (!lanes_.whole_comparisons || !bound || inst.isEquality() || !stays_aligned(s))
     return kVarying;
-  // A range as large as the type's has both signs.
+  // A full range has both signs.
   if (inst.isSigned() && s.align >= bound->getBitWidth()) return kVarying;
-  APInt first = bound->getValue();  // where the answer changes
+  APInt first = bound->getValue();  // where the result of the comparison changes
   CmpInst::Predicate predicate = inst.getPredicate();
   bool up = ICmpInst::isGT(predicate) || ICmpInst::isGE(predicate);
   if (CmpInst::isStrictPredicate(predicate) == up) ++first;
@@ -319,7 +319,8 @@ Shape Shapes::transfer_comparison(ICmpInst& inst) {
 Shape Shapes::transfer_binary(Instruction& inst) {
   Shape a = (*this)[inst.getOperand(0)], b = (*this)[inst.getOperand(1)];
   if (a.kind == Shape::Varying || b.kind == Shape::Varying) return kVarying;
-  // `blockIdx.x * 256` is a multiple of 256: what threads add to it never carries into those bits.
+  // `blockIdx.x * 256` is a multiple of 256: a thread index added to it never carries into the
+  // upper bits.
   auto uniform_align = [&](const Value* v) {
     const KnownBits known = computeKnownBits(v, 0, facts_of_all_threads(inst));
     return std::min({63u, known.countMinTrailingZeros(), inst.getType()->getIntegerBitWidth()});
@@ -330,7 +331,7 @@ Shape Shapes::transfer_binary(Instruction& inst) {
   if (b.kind == Shape::Uniform)
     b = {Shape::Uniform, true, true, static_cast<std::uint8_t>(uniform_align(inst.getOperand(1))),
          0};
-  // A flag on the instruction holds only for lanes that are on.
+  // A flag of the instruction holds only for active lanes.
   bool trust = scope_ == Scope::FullGroup;
   auto* overflowing = dyn_cast<OverflowingBinaryOperator>(&inst);
   NoWrap holds;
@@ -403,11 +404,11 @@ Shape Shapes::transfer_cast(Instruction& inst) {
       bool exact = is_signed ? from.no_signed_wrap : from.no_unsigned_wrap;
       if (!is_signed && scope_ == Scope::FullGroup && inst.hasNonNeg())
         exact |= from.no_signed_wrap;
-      // A guard serves indices, which wrap almost never. Values that wrap often (hashes) vary.
+      // Guards are for indices, which almost never wrap. Values that wrap often (hashes) are
+      // varying.
       const unsigned bits = inst.getOperand(0)->getType()->getIntegerBitWidth();
       const bool rarely_wraps = span_of(from.stride, lanes_.width) < std::uint64_t{1} << (bits - 4);
-      // Both flags together: a strided value known to stay within [0, 2^(n-1)) extends alike either
-      // way.
+      // A strided value with both flags is in [0, 2^(n-1)), where both extensions are equal.
       if (exact || (scope_ == Scope::FullGroup && rarely_wraps))
         return strided(from.stride, true, !is_signed || from.no_unsigned_wrap, from.align);
       return kVarying;
@@ -464,7 +465,7 @@ Shape Shapes::transfer_call(CallInst& call) {
 
 Shape Shapes::transfer_phi(PHINode& phi) {
   if (Value* same = phi.hasConstantValue(); same && isa<Constant>(same)) return kUniform;
-  // What a loop that lanes leave one by one hands out differs from lane to lane.
+  // Live-out values of a divergent loop differ between lanes.
   for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
     auto* value = dyn_cast<Instruction>(phi.getIncomingValue(i));
     if (!value) continue;
@@ -472,8 +473,9 @@ Shape Shapes::transfer_phi(PHINode& phi) {
          loop = loop->getParentLoop())
       if (divergent_loops_.contains(loop) && (*this)[value].kind != Shape::None) return kVarying;
   }
-  // Lanes of a group that come with an undefined value may have the value of the others. Over the
-  // block it counts as another value: it must not replace the value of groups that have one.
+  // Lanes with an undefined value may take the value of the other lanes of the group. Over the
+  // block it counts as a different value, because it must not replace the value of groups that have
+  // one.
   if (joins_.contains(phi.getParent())) {
     SmallPtrSet<Value*, 4> different;
     for (Value* value : phi.incoming_values())

@@ -27,16 +27,15 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-/// How far the last lane of a group is from the first: |stride| * (width - 1), or UINT64_MAX if
-/// that does not fit.
+/// The distance of the last lane of a group from the first: |stride| * (width - 1), or UINT64_MAX
+/// on overflow.
 std::uint64_t span_of(std::int64_t stride, unsigned width);
 
 struct Lanes {
   unsigned width = 1;
   Dim3 block;
-  /// Comparisons of thread indices with multiples of the width are uniform. Not where groups may be
-  /// at different barriers: lanes that part there are what finds barriers that not all threads
-  /// reach.
+  /// Comparisons of thread indices with multiples of the width are uniform. False where groups may
+  /// be at different barriers: there divergence reveals barriers that not all threads reach.
   bool whole_comparisons = true;
   [[nodiscard]] unsigned threads() const { return static_cast<unsigned>(block.volume()); }
   [[nodiscard]] unsigned groups() const { return (threads() + width - 1) / width; }
@@ -48,11 +47,9 @@ Shape thread_index_shape(const Lanes&, unsigned dimension);
 class Shapes {
  public:
   enum class Scope {
-    FullGroup,    ///< all lanes of a group are on; extensions are guarded at run time against
-                  ///< wrapping
-    MaskedGroup,  ///< some lanes are off, lane 0 may be: nothing may be concluded from what only
-                  ///< holds for lanes that are on
-    Block,        ///< uniform means: over the whole block; nothing is strided
+    FullGroup,    ///< all lanes of a group are active; guards at run time exclude wrapping
+    MaskedGroup,  ///< lanes, also lane 0, may be inactive: nothing follows from active lanes only
+    Block,        ///< uniform over the whole block; nothing is strided
   };
 
   Shapes(const Flow&, const Lanes&, Scope);
@@ -68,8 +65,8 @@ class Shapes {
   /// Scope::Block only.
   [[nodiscard]] const BlockLoads& block_loads() const { return *block_loads_; }
 
-  /// Extensions that are strided only if base + l * stride does not wrap, which code must check
-  /// (FullGroup only).
+  /// Whether the result of an extension is strided only if base + l * stride does not wrap, which a
+  /// guard must test (FullGroup only).
   [[nodiscard]] bool needs_guard(const llvm::Instruction*) const;
 
  private:

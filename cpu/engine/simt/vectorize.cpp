@@ -18,21 +18,19 @@ using namespace llvm;
 
 namespace {
 
-// Large kernels: compiling them is what takes time. A vector is one register then, and LLVM runs
-// fewer passes.
+// Compile time dominates in large kernels. Their vectors are one register, and LLVM runs fewer
+// passes.
 constexpr unsigned kLarge = 1000;  // instructions of thread code
-// Beyond this, slots become registers too slowly (LLVM looks through all blocks for each):
-// instructions times blocks.
+// Instructions times blocks. Above it, promotion of slots to registers takes too long, because LLVM
+// visits all blocks for each slot.
 constexpr std::uint64_t kTooLarge = 8'000'000;
 
-// Vector registers that code may want of 32: some of what is kept longest lies in memory without
-// harm. Beyond it half the width is faster (Neoverse N1, black-scholes 0.46 to 0.39 of native code,
-// sparse matrix by vector 3.3 to 2.9).
+// Live vector registers, of 32: some long-lived values may be spilled without cost. Above it, half
+// the width is faster.
 constexpr unsigned kRegisters = 40;
 
-/// What optimising takes, roughly: instructions for lanes. At 2,500 it is 60 ms or more (Neoverse
-/// N1; x86-64 with registers of sixteen lanes takes half as long for vectors, and as long for what
-/// is uniform).
+/// Estimated cost of optimization: instructions times lanes. 2,500 is about 60 ms on a Neoverse N1.
+/// On x86-64 with registers of sixteen lanes, vector code takes half as long.
 unsigned cost_of(Function& thread, unsigned lanes) {
   unsigned cost = 0;
   for (const Instruction& inst : instructions(thread))
@@ -46,17 +44,16 @@ unsigned register_width(const TargetMachine* target) {
   return features->checkFeatures("+avx512f") ? 16 : features->checkFeatures("+avx2") ? 8 : 4;
 }
 
-// Four registers of four lanes keep a NEON or SSE pipeline busy; with half of sixteen registers
-// that hold eight (AVX2) or all of 32 that hold sixteen (AVX-512), one or two registers a value are
-// what fits.
+// Four registers of four lanes keep a NEON or SSE pipeline busy. With sixteen registers of eight
+// lanes (AVX2) or 32 registers of sixteen lanes (AVX-512), one or two registers per value fit.
 unsigned preferred_width(const TargetMachine* target) {
   if (!target || !target->getTargetTriple().isX86()) return 16;
   const MCSubtargetInfo* features = target->getMCSubtargetInfo();
   return features->checkFeatures("+avx512f") ? 16 : 8;
 }
 
-// Lanes that stay in one row of the block keep addresses contiguous, so a width that divides the
-// row is worth more than a wide one.
+// Lanes in one row of the block have contiguous addresses, so a width that divides the row is
+// better than a wider one.
 unsigned choose_width(const Options& options, const Needs& needs, bool large) {
   if (needs.whole_warps) return 32;
   if (options.width) return options.width;
@@ -76,8 +73,8 @@ unsigned choose_width(const Options& options, const Needs& needs, bool large) {
 
 using BlockSet = SmallPtrSet<BasicBlock*, 32>;
 
-// The blocks that control may pass through from `first` until it comes to where the ways of a
-// branch at the end of `branch` meet.
+// The blocks that control may pass from `first` to the reconvergence point (immediate
+// post-dominator) of the branch at the end of `branch`.
 BlockSet blocks_before_meeting(const Flow& flow, BasicBlock* branch, BasicBlock* first) {
   auto* node = flow.post_dominators.getNode(branch);
   BasicBlock* meet = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
@@ -90,8 +87,8 @@ BlockSet blocks_before_meeting(const Flow& flow, BasicBlock* branch, BasicBlock*
   return seen;
 }
 
-// Whether every group takes the same barriers in the same order: no branch that differs between
-// threads decides about one.
+// Whether every group reaches the same barriers in the same order: no divergent branch decides
+// about a barrier.
 bool groups_agree(const Flow& flow, const Shapes& block) {
   for (BasicBlock* from : flow.order) {
     if (!block.diverges(from)) continue;
@@ -106,8 +103,8 @@ const Value* mask_of(const CallInst* operation) {
   return operation->getArgOperand(operation->arg_size() - 1);
 }
 
-// Whether a mask names just the lanes that take this side of the branch: the active lanes, or those
-// that voted for its condition.
+// Whether a mask contains exactly the lanes that take this side of the branch: the active mask, or
+// a ballot of its condition.
 bool names_side(const Value* mask, const BranchInst* branch, bool side) {
   using namespace PatternMatch;
   const StringRef name = marker_name(mask);
@@ -121,9 +118,9 @@ bool names_side(const Value* mask, const BranchInst* branch, bool side) {
 }
 
 // A warp operation waits for all lanes of its mask, at whichever copy of the instruction they are.
-// A compiler makes copies, for example when it moves a branch out of a loop. Block code runs the
-// two sides of a divergent branch one after the other, so lanes could not meet there. Operations
-// with different masks do not meet; masks that are computed may be equal.
+// Compilers copy instructions, for example when they unswitch a loop. Block code runs the two sides
+// of a divergent branch one after the other, so lanes could not meet there. Operations with
+// different constant masks do not meet; computed masks may be equal.
 bool splits_warp_operation(const Flow& flow, const Shapes& shapes) {
   const auto operations = [](const BlockSet& blocks, const BlockSet& without) {
     SmallVector<CallInst*> found;
@@ -152,7 +149,7 @@ bool splits_warp_operation(const Flow& flow, const Shapes& shapes) {
   return false;
 }
 
-// The most vectors that are needed at one time, of W lanes each (those of doubles count twice).
+// The largest number of live vectors of W lanes; vectors of f64 count twice.
 unsigned pressure(const Flow& flow, const Shapes& shapes) {
   const auto weight = [&](const Value* value) {
     if (!isa<Instruction>(value) || shapes[value].kind != Shape::Varying) return 0U;
@@ -179,12 +176,12 @@ unsigned pressure(const Flow& flow, const Shapes& shapes) {
   return most;
 }
 
-// Extensions of one block that need a guard come together behind the first, as far as what they
-// extend can be computed before it: one place to leave from, one test. Returns the places that are
-// left.
+// Moves extensions of one block that need a guard together after the first one, where their
+// operands can be computed before it: one exit and one test serve all of them. Returns the
+// remaining positions of guards.
 SmallVector<Instruction*> gather_points(ArrayRef<Instruction*> points) {
   SmallVector<Instruction*> left;
-  Instruction* last = nullptr;  // of those that have come together
+  Instruction* last = nullptr;  // the last of the extensions moved together
   for (Instruction* point : points) {
     Instruction* first = left.empty() ? nullptr : left.back();
     bool together = first && first->getParent() == point->getParent();
@@ -214,7 +211,7 @@ SmallVector<Instruction*> gather_points(ArrayRef<Instruction*> points) {
   return left;
 }
 
-// Lanes that wait there have nothing left to do.
+// Lanes that wait at such a block have ended.
 bool only_returns(const BasicBlock* block) {
   while (block->size() == 1 && isa<BranchInst>(block->front()) && block->getSingleSuccessor())
     block = block->getSingleSuccessor();
@@ -265,12 +262,12 @@ BlockCode vectorize(Function& thread, const Options& options) {
   const Needs needs = needs_of(thread);
   Lanes lanes{choose_width(options, needs, code.reduced), options.block};
   {
-    // Where indices may wrap inside a group, control must be able to leave: split there, then
-    // analyse for good.
+    // Split blocks where indices may wrap inside a group, so that control can leave there; then
+    // repeat the analyses.
     Flow flow{thread};
     if (options.width == 0 && !needs.whole_warps) {
       report.pressure = pressure(flow, Shapes{flow, lanes, Shapes::Scope::FullGroup});
-      const unsigned registers = lanes.width / register_width(options.target);  // of a value
+      const unsigned registers = lanes.width / register_width(options.target);  // per value
       if (registers > 1 && report.pressure * registers > kRegisters)
         lanes = Lanes{lanes.width / 2, options.block};
     }

@@ -20,10 +20,10 @@ namespace cucpu::simt {
 struct Options {
   Dim3 block;          ///< the code is specialised on it
   unsigned width = 0;  ///< 4, 8, 16 or 32 lanes; 0: chosen from the kernel and the block shape
-  /// Promise of the launch: nctaid * ntid < 2^31 in every dimension. Code made without it is
-  /// slower, not different.
+  /// The launch guarantees nctaid * ntid < 2^31 in every dimension. Code without this assumption is
+  /// slower.
   bool small_grid = true;
-  /// Sums and products of doubles keep the order of their operands (operand_order.hpp).
+  /// f64 sums and products keep the order of their operands (nan/operand_order.hpp).
   bool ordered_doubles = false;
   /// Above this estimated cost of optimization (cost_of() in vectorize.cpp) the result is baseline
   /// code, which compiles fast and runs slower. Not set: optimized code.
@@ -31,28 +31,28 @@ struct Options {
   llvm::TargetMachine* target = nullptr;  ///< for the cost models of LLVM's passes; may be null
 };
 
-/// What became of a kernel, for CUCORE_CPU_REPORT. Counts are static: instructions of the thread
-/// code.
+/// How a kernel was vectorized, for CUCORE_CPU_REPORT. Counts are static: instructions of the
+/// thread code.
 struct Report {
-  std::string refusal;  ///< why there is no block code; empty when there is
+  std::string refusal;  ///< why there is no block code; empty if there is
   unsigned width = 0;
   unsigned groups = 0;        ///< lane groups of a block
-  unsigned regions = 0;       ///< pieces between barriers, 1 without barriers
-  bool groups_agree = true;   ///< all groups provably take the same barriers
-  unsigned instructions = 0;  ///< of the cleaned thread code
+  unsigned regions = 0;       ///< 1 without barriers
+  bool groups_agree = true;   ///< all groups provably reach the same barriers
+  unsigned instructions = 0;  ///< of the prepared thread code
   unsigned uniform = 0, strided = 0, varying = 0;
   unsigned loads_uniform = 0, loads_contiguous = 0, loads_strided = 0, gathers = 0;
   unsigned stores_uniform = 0, stores_contiguous = 0, stores_strided = 0, scatters = 0;
   unsigned atomics = 0, warp_operations = 0, lane_calls = 0;
   unsigned divergent_branches = 0, divergent_loops = 0, masked_blocks = 0;
-  unsigned one_lane = 0;     ///< branches that one lane takes, run as scalar code
+  unsigned one_lane = 0;     ///< branches that one lane takes, executed as scalar code
   unsigned last_groups = 0;  ///< tests that end the loop over groups early
-  unsigned edges = 0;        ///< branches of which groups at an edge run without masks
-  unsigned row_tests = 0;    ///< conditions that are decided once for a row of threads
+  unsigned edges = 0;        ///< branches whose groups at an edge run without masks
+  unsigned row_tests = 0;    ///< conditions that are tested once for a row of threads
   unsigned tails = 0;        ///< branches at which the last threads of the grid run one by one
-  unsigned wrap_guards = 0;  ///< run-time checks that an index does not wrap inside a group
+  unsigned wrap_guards = 0;  ///< guards that an index does not wrap inside a group
   std::size_t scratch_bytes = 0;
-  unsigned pressure = 0;  ///< vectors that are needed at one time, at most
+  unsigned pressure = 0;  ///< the largest number of vectors that are live at once
 };
 
 struct BlockCode {

@@ -46,7 +46,8 @@ class Widener {
   }
 
  private:
-  /// A mask made of masks, or of an integer's bits; others are what a comparison gives.
+  /// Whether a mask is computed from masks, or from the bits of an integer; other masks are results
+  /// of comparisons.
   static bool combines(const Instruction& inst) {
     switch (inst.getOpcode()) {
       case Instruction::PHI:
@@ -69,9 +70,8 @@ class Widener {
     return cast<FixedVectorType>(v.getType())->getNumElements();
   }
 
-  /// Masks that are combined have lanes of one width. Where nothing wide is chosen by them, that of
-  /// what is, a byte if nothing is; else that of what was compared, if it is the same for all, or
-  /// 32 bits.
+  /// The lane width of masks that are combined. If they select nothing wide: the width of what they
+  /// select, or a byte. Else the width of the compared values if all have the same, or 32 bits.
   void choose_widths(ArrayRef<Instruction*> masks) {
     EquivalenceClasses<const Value*> together;
     for (Instruction* mask : masks) {
@@ -136,7 +136,7 @@ class Widener {
     return ConstantVector::get(all);
   }
 
-  /// An operand of a mask, in the same form.
+  /// An operand of a mask in the wide form.
   Value* wide(Value* operand, const Instruction& of) {
     if (auto* known = dyn_cast<Constant>(operand)) return constant(*known, wide_type(of));
     return wide(cast<Instruction>(operand));
@@ -199,8 +199,8 @@ class Widener {
     }
   }
 
-  // Lanes of poison do no harm any more where a choice becomes `and` or `or`: what is left to do
-  // with them is to choose a register.
+  // Poison lanes are harmless where a select becomes `and` or `or`: only instruction selection
+  // follows.
   Value* chosen(IRBuilder<>& b, SelectInst& select) {
     Value *yes = wide(select.getTrueValue(), select), *no = wide(select.getFalseValue(), select);
     if (!is_mask(select.getCondition())) return b.CreateSelect(select.getCondition(), yes, no);
@@ -215,7 +215,7 @@ class Widener {
                           no);
   }
 
-  /// Bit i of an integer in all bits of lane i.
+  /// Copies bit i of an integer to all bits of lane i.
   static Value* spread(IRBuilder<>& b, Value* bits, unsigned lanes) {
     SmallVector<Constant*> places;
     for (unsigned i = 0; i < lanes; ++i) places.push_back(b.getInt32(1u << i));
@@ -233,7 +233,7 @@ class Widener {
     return fills(signs) ? signs : b.CreateAShr(signs, signs->getType()->getScalarSizeInBits() - 1);
   }
 
-  /// Those who take the mask as it was: in their own block they get one again.
+  /// Users that need a vector of i1 get one in their own block.
   void rewrite_uses(Instruction& mask) {
     SmallVector<Use*> uses;
     for (Use& use : mask.uses()) {
@@ -261,7 +261,7 @@ class Widener {
     }
   }
 
-  /// The bits of a mask as an integer: made where they are needed, and not for a mere test.
+  /// The bits of a mask as an integer, computed at the use and not for a mere test.
   void rewrite_bits(Instruction& bits, Value* signs) {
     SmallVector<Use*> uses;
     for (Use& use : bits.uses()) uses.push_back(&use);
@@ -299,7 +299,7 @@ class Widener {
                                    type);
   }
 
-  /// Where in a block something can be made of a value that reaches it.
+  /// The position in a block at which code can use a value that reaches it.
   static IRBuilder<> in(BasicBlock& where, Value* of) {
     auto* inst = dyn_cast<Instruction>(of);
     if (inst && inst->getParent() == &where) return behind(*inst);
@@ -316,7 +316,7 @@ class Widener {
   Function& block_;
   const DataLayout& layout_;
   DenseMap<const Value*, unsigned> width_;
-  DenseMap<const Value*, WeakTrackingVH> wide_;  // may be a cast that is replaced in turn
+  DenseMap<const Value*, WeakTrackingVH> wide_;  // may be a cast that is replaced later
   SmallVector<Instruction*> dead_;
   DenseMap<std::pair<BasicBlock*, Value*>, Value*> narrow_, bits_;
 };

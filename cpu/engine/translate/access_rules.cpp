@@ -15,7 +15,7 @@ bool has_any(const Instruction& i, std::initializer_list<Mod> mods) {
 
 }  // namespace
 
-/// What is wrong with them; nothing: empty.
+/// The error text; empty if there is none.
 std::string_view FunctionTranslator::wrong_access(const Instruction& i, const Operand& address,
                                                   unsigned bytes) {
   const Space space = space_of(i);
@@ -78,7 +78,7 @@ std::string_view FunctionTranslator::wrong_atomic(const Instruction& i, const Op
   return {};
 }
 
-// Lines of the cache and descriptors of tensors are 128 bytes: the number is for the reader.
+// Cache lines and tensor descriptors have 128 bytes; the operand is only documentation.
 void FunctionTranslator::emit_cache_line(const Instruction& i) {
   constexpr std::uint64_t kBytes = 128;
   const Operand& size = i.operands[1];

@@ -41,7 +41,7 @@ void FunctionTranslator::emit_cp_async(const Instruction& i) {
 
 void FunctionTranslator::emit_cp_async_arrive(const Instruction& i) {
   if (!i.has(Mod::noinc))
-    return;  // the arrival was added to the expected ones, and is made: nothing changes
+    return;  // the arrival was added to the expected count and has happened: nothing changes
   Value* at = pointer(i.operands[0], Space::shared);
   call_routine("mbarrier_arrive", b.getInt64Ty(), {at, b.getInt32(1), b.getInt32(0)}, false);
 }
@@ -80,8 +80,8 @@ void FunctionTranslator::emit_cp_bulk_ignore(const Instruction& i) {
                {pointer(i.operands[5], Space::shared), bytes}, false);
 }
 
-// .layout::v1 keeps room for reports, which nothing on this architecture makes: it is only
-// remembered.
+// `.layout::v1` reserves space for reports, which this architecture does not make: the flag is only
+// stored.
 void FunctionTranslator::emit_mbarrier_init(const Instruction& i) {
   Value* at = pointer(i.operands[0], space_of(i));
   call_routine("mbarrier_init", b.getVoidTy(),
@@ -110,7 +110,7 @@ void FunctionTranslator::emit_mbarrier_arrive(const Instruction& i) {
   write(i.operands[0], state);
 }
 
-// A wait that fails lets other threads run before it answers, so that a loop around it ends.
+// A wait that fails yields before it returns, so that a loop around it ends.
 void FunctionTranslator::emit_mbarrier_wait(const Instruction& i) {
   Value* at = pointer(i.operands[1], space_of(i), i.has(Mod::shared_cluster));
   const auto test = [&]() -> Value* {
@@ -145,15 +145,16 @@ void FunctionTranslator::emit_mbarrier_pending(const Instruction& i) {
         call_routine("mbarrier_pending", b.getInt32Ty(), {read(i.operands[1], Type::b64)}));
 }
 
-// Is the operand a shared address rather than a generic one? A variable stands for its shared
-// address in the generic forms too, as ptxas has it.
+// Whether the operand is a shared address rather than a generic one. A variable is its shared
+// address in the generic forms too, as in ptxas.
 bool FunctionTranslator::is_shared_address(const Instruction& i, const Operand& o) {
   return i.types[0] == Type::u32 || i.has(Mod::shared_cluster) || o.kind == Kind::local ||
          o.kind == Kind::global;
 }
 
-// A shared address gets the rank (see cluster_pointer()); what lay below zero stays as far below
-// the other block's memory. A generic one becomes a generic address of the other block's memory.
+// A shared address gets the rank (see cluster_pointer()); a negative offset stays negative relative
+// to the memory of the other block. A generic address becomes the generic address in the memory of
+// the other block.
 void FunctionTranslator::emit_mapa(const Instruction& i) {
   Value* rank = read(i.operands[2], Type::b32);
   if (is_shared_address(i, i.operands[1])) {

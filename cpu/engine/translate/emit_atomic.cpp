@@ -33,7 +33,7 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
   const bool floating = ptx::class_of(type) == ptx::Class::floating;
   const bool settled = module.options.exact_nans && type == Type::f64;
   if (packed || (floating && (settled || !i.has(Mod::add)))) {
-    // Few hosts have these: a compare-and-swap loop in the runtime.
+    // Few hosts have these instructions: a compare-and-swap loop in the runtime.
     const std::string name = ptx::cat("atom_",
                                       i.has(Mod::add)    ? "add_"
                                       : i.has(Mod::min_) ? "min_"
@@ -62,7 +62,7 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
     op = AtomicRMWInst::Or;
   else if (i.has(Mod::xor_))
     op = AtomicRMWInst::Xor;
-  // LLVM makes an exchange of a sum with a NaN it knows: then that is the one a GPU leaves.
+  // LLVM folds a sum with a known NaN to an exchange, so the NaN must be the one that a GPU stores.
   if (auto* known = llvm::dyn_cast<llvm::ConstantFP>(x);
       known && op == AtomicRMWInst::FAdd && known->isNaN()) {
     if (type == Type::f32)
@@ -72,7 +72,7 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
   }
   auto* r = b.CreateAtomicRMW(op, ptr, x, align, order);
   mark(r, space);
-  if (i.has(Mod::sys))  // for the host, which may be looking for it
+  if (i.has(Mod::sys))  // system scope: the host may poll for it
     r->setMetadata("cucpu.system", llvm::MDNode::get(out.getContext(), {}));
   return r;
 }

@@ -110,7 +110,7 @@ void FunctionTranslator::emit_set(const Instruction& i) {
 
 void FunctionTranslator::emit_selp(const Instruction& i) {
   const Type t = i.types[0];
-  // A choice passes bits on; taking them in the destination's type avoids casts.
+  // A select forwards bits; reading them in the type of the destination avoids casts.
   const Operand& d = i.operands[0];
   llvm::Type* type =
       d.kind == Operand::Kind::reg ? registers_[d.index]->getAllocatedType() : type_of(t);

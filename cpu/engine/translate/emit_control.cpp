@@ -33,7 +33,7 @@ void FunctionTranslator::emit_brx(const Instruction& i) {
   for (std::uint32_t k = 0; k < list.targets.size(); ++k) {
     jump->addCase(b.getInt32(k), labels_[list.targets[k].index]);
   }
-  b.SetInsertPoint(wrong);  // on a GPU: a jump to nowhere
+  b.SetInsertPoint(wrong);  // on a GPU: a jump to an invalid address
   call_marker("trap", b.getVoidTy(), {b.getInt32(718)}, Effect::convergent);
   b.CreateUnreachable();
 }
@@ -79,7 +79,7 @@ void FunctionTranslator::emit_nanosleep(const Instruction& i) {
   call_marker("yield", b.getVoidTy(), {read(i.operands[0], Type::u32)}, Effect::convergent);
 }
 
-/// Where a function leaves a result that goes to a register.
+/// The slot of a function result that goes to a register.
 Value* FunctionTranslator::result_place(Type type) {
   const llvm::IRBuilder<>::InsertPointGuard guard{b};
   b.SetInsertPoint(entry_, entry_->getFirstInsertionPt());

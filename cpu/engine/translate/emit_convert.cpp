@@ -98,7 +98,7 @@ Value* FunctionTranslator::float_to_float(const Instruction& i, Value* v, Type f
     return finish_float(i, v);
   }
   const bool to_half = to == Type::f16 || to == Type::bf16;
-  if (from == Type::bf16) {  // a shift: NaNs stay what they are, unless .ftz makes this arithmetic
+  if (from == Type::bf16) {  // a shift, which keeps NaN bits unless .ftz makes it arithmetic
     v = i.has(Mod::ftz) || to_half
             ? bf16_to_float(v)
             : as_type(b.CreateShl(b.CreateZExt(as_bits(v), b.getInt32Ty()), 16), b.getFloatTy());
@@ -111,8 +111,9 @@ Value* FunctionTranslator::float_to_float(const Instruction& i, Value* v, Type f
       if (from == Type::f32 && i.has(Mod::ftz)) v = canonical_nan(v);
       Value* d = extend(v);
       if (auto* e = llvm::dyn_cast<llvm::FPExtInst>(d); e != nullptr && from == Type::f32) {
-        e->setMetadata("cucpu.seen",
-                       llvm::MDNode::get(out.getContext(), {}));  // an f32 NaN shows its bits here
+        e->setMetadata(
+            "cucpu.seen",
+            llvm::MDNode::get(out.getContext(), {}));  // the bits of an f32 NaN are observed here
       }
       return i.has(Mod::sat) ? saturate(d) : d;
     }
@@ -143,7 +144,7 @@ Value* FunctionTranslator::float_to_float(const Instruction& i, Value* v, Type f
   return as_type(b.CreateSelect(is_nan(wide), nan, as_bits(r)), r->getType());
 }
 
-/// v, or the f32 NaN a GPU makes.
+/// v, or the canonical f32 NaN.
 Value* FunctionTranslator::canonical_nan(Value* v) {
   return b.CreateBitCast(b.CreateSelect(is_nan(v), b.getInt32(0x7fffffff), raw_bits(v)),
                          b.getFloatTy());
@@ -154,7 +155,7 @@ Value* FunctionTranslator::canonical_half(Value* bits) {
   return b.CreateSelect(nan, b.getInt16(0x7fff), bits);
 }
 
-/// max(v, 0), NaN stays.
+/// max(v, 0); a NaN stays a NaN.
 Value* FunctionTranslator::relu(Value* v) {
   Value* zero = float_constant(v->getType(), 0.0);
   return b.CreateSelect(b.CreateFCmpULE(v, zero), b.CreateSelect(is_nan(v), v, zero), v);

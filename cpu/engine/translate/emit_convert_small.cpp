@@ -49,8 +49,8 @@ void FunctionTranslator::emit_cvt_tf32(const Instruction& i) {
     return b.CreateICmpUGE(b.CreateAnd(v, b.getInt32(0x7fffffff)), b.getInt32(0x7f800000));
   };
   r = b.CreateSelect(top(bits), b.CreateAnd(bits, b.getInt32(0xffffe000)), r);
-  // .rna cuts a NaN's payload like a number's, whatever that makes of it, and .satfinite takes one
-  // step down from there.
+  // `.rna` truncates the payload of a NaN like a mantissa, and `.satfinite` subtracts one from the
+  // result.
   if (i.has(Mod::satfinite)) r = b.CreateSelect(top(r), b.CreateSub(r, b.getInt32(0x2000)), r);
   if (!i.has(Mod::rna)) r = b.CreateSelect(is_nan(f), b.getInt32(0x7fffe000), r);
   write(i.operands[0], r);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kRoundNames[] = {"rn", "rz", "rm", "rp"};
 
-/// A sum with zero, a product with one, anything with a known NaN: LLVM makes a move or a change of
-/// sign of it.
+/// Whether LLVM would fold the instruction to a move or a change of sign: a sum with zero, a
+/// product with one, an operation on a known NaN.
 bool is_neutral(const llvm::Instruction& i) {
   const bool known = llvm::any_of(i.operands(), [](const llvm::Use& use) {
     const auto* c = llvm::dyn_cast<llvm::ConstantFP>(use.get());
@@ -47,7 +47,7 @@ void FunctionTranslator::emit_add_float(const Instruction& i) {
   if (minus && mode != Round::rn) y = negated(y);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = settled(minus ? b.CreateFSub(x, y) : b.CreateFAdd(x, y), {y, x});
+    r = with_gpu_nan(minus ? b.CreateFSub(x, y) : b.CreateFAdd(x, y), {y, x});
   } else if (t == Type::f32) {
     r = sum_directed(extend(x), extend(y), mode);
   } else {
@@ -66,7 +66,7 @@ void FunctionTranslator::emit_mul_float(const Instruction& i) {
   const bool ftz = t == Type::f32 && i.has(Mod::ftz);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = settled(b.CreateFMul(x, y), {y, x});
+    r = with_gpu_nan(b.CreateFMul(x, y), {y, x});
     if (ftz) r = flush_by_double(r, b.CreateFMul(twice(x), y));
   } else if (t == Type::f32) {
     Value* exact = b.CreateFMul(extend(x), extend(y));
@@ -87,7 +87,7 @@ void FunctionTranslator::emit_fma_float(const Instruction& i) {
   const bool ftz = t == Type::f32 && i.has(Mod::ftz);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = settled(intrinsic(Intrinsic::fma, {x, y, z}), {y, z, x});
+    r = with_gpu_nan(intrinsic(Intrinsic::fma, {x, y, z}), {y, z, x});
     if (ftz) r = flush_by_double(r, double_fma(x, y, z));
   } else if (t == Type::f32) {
     Value* product = b.CreateFMul(extend(x), extend(y));  // exact
@@ -119,7 +119,7 @@ void FunctionTranslator::emit_div_float(const Instruction& i) {
                                     {float_constant(y->getType(), 0.0), y});
     r = b.CreateSelect(large, b.CreateFMul(x, zero), r);
   } else if (mode == Round::rn) {
-    r = settled(b.CreateFDiv(x, y), {x, y});
+    r = with_gpu_nan(b.CreateFDiv(x, y), {x, y});
   } else if (t == Type::f32) {
     // A quotient of floats is either a float or further from every float than double's rounding
     // reaches.
@@ -148,17 +148,16 @@ Value* FunctionTranslator::negated(Value* v) {
   return v->getType()->isDoubleTy() ? b.CreateSelect(is_nan(v), quieted(v), r) : r;
 }
 
-/// The result of an f64 instruction with a GPU's NaN: that of the first of these operands that is
-/// one, with its quiet bit set, or the instruction's own. Hosts' arithmetic is left alone here and
-/// mended at the end (nan/f64_nan_fixup.cpp), but for what LLVM would not leave arithmetic: known
-/// numbers, sums with zero and products with one.
-Value* FunctionTranslator::settled(Value* r, llvm::ArrayRef<Value*> operands) {
+/// The result of an f64 instruction with the NaN of a GPU: the first NaN among these operands,
+/// quieted, or the NaN of the instruction itself. nan/f64_nan_fixup.cpp corrects the arithmetic of
+/// the host later, except for what LLVM folds: constants, sums with zero and products with one.
+Value* FunctionTranslator::with_gpu_nan(Value* r, llvm::ArrayRef<Value*> operands) {
   if (!r->getType()->isDoubleTy() || !module.options.gpu_nans) return r;
   if (auto* made = llvm::dyn_cast<llvm::Instruction>(r); made && !is_neutral(*made)) {
     made->setMetadata("cucpu.f64", llvm::MDNode::get(out.getContext(), {}));
     return r;
   }
-  // Between integers: LLVM may treat all NaNs of a float select as equal.
+  // A select between integers: LLVM may treat all NaNs of a float select as equal.
   Value* bits = b.CreateSelect(is_nan(r), b.getInt64(0xfff8000000000000), raw_bits(r));
   for (Value* v : llvm::reverse(operands))
     bits = b.CreateSelect(is_nan(v), raw_bits(quieted(v)), bits);
@@ -203,7 +202,7 @@ void FunctionTranslator::emit_minmax_float(const Instruction& i) {
 void FunctionTranslator::emit_copysign(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
-  // On bits: a NaN's stay what they are.
+  // On bits: NaN bits are unchanged.
   Value *sign = as_bits(x), *size = as_bits(y);
   llvm::Type* word = sign->getType();
   const llvm::APInt top = llvm::APInt::getSignMask(word->getIntegerBitWidth());
@@ -247,7 +246,7 @@ void FunctionTranslator::emit_rcp(const Instruction& i) {
     return write(i.operands[0], coarse_f64(b.CreateFDiv(one, coarse_f64(x))));
   x = flush_if(i, x);
   if (mode == Round::rn || i.has(Mod::approx)) {
-    r = settled(b.CreateFDiv(one, x), {x});
+    r = with_gpu_nan(b.CreateFDiv(one, x), {x});
   } else if (t == Type::f32) {
     r = round_to_float(b.CreateFDiv(extend(one), extend(x)), nullptr, mode);
   } else {
@@ -262,8 +261,8 @@ void FunctionTranslator::emit_rcp(const Instruction& i) {
   write(i.operands[0], saturate_if(i, r));
 }
 
-// rcp and rsqrt .approx.ftz.f64 see and give the high word only: with ones below it, infinity is
-// still infinity. Subnormals count as zero, and there is one NaN.
+// rcp and rsqrt .approx.ftz.f64 read and write the high word only: with ones in the low word,
+// infinity is still infinity. Subnormals count as zero, and there is one NaN.
 Value* FunctionTranslator::coarse_f64(Value* v) {
   Value* bits = b.CreateAnd(raw_bits(v), b.getInt64(0xffffffff00000000));
   Value* size = b.CreateAnd(bits, b.getInt64(0x7fffffff00000000));
@@ -279,7 +278,7 @@ void FunctionTranslator::emit_sqrt(const Instruction& i) {
   const Round mode = round_of(i);
   Value* r = nullptr;
   if (mode == Round::rn || i.has(Mod::approx)) {
-    r = settled(intrinsic(Intrinsic::sqrt, {x}), {x});
+    r = with_gpu_nan(intrinsic(Intrinsic::sqrt, {x}), {x});
   } else if (t == Type::f32) {
     r = round_to_float(intrinsic(Intrinsic::sqrt, {extend(x)}), nullptr, mode);
   } else {
@@ -299,7 +298,7 @@ void FunctionTranslator::emit_rsqrt(const Instruction& i) {
   }
   Value* r = b.CreateFDiv(one, intrinsic(Intrinsic::sqrt, {x}));
   if (t == Type::f32) marked(r, kFlushed);
-  write(i.operands[0], settled(r, {x}));
+  write(i.operands[0], with_gpu_nan(r, {x}));
 }
 
 void FunctionTranslator::emit_sin_cos(const Instruction& i) {

@@ -76,7 +76,7 @@ Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<V
     Value* r = half_fma(i, v[0], v[1], v[2], bf16);
     if (!bf16) r = saturate_if(i, r);
     if (!i.has(Mod::oob)) return r;
-    // The NaN that tensor copies fill with makes the result zero.
+    // The NaN with which tensor copies fill elements outside the tensor gives zero.
     const auto outside = [&](Value* x) {
       return b.CreateICmpEQ(b.CreateAnd(as_bits(x), b.getInt16(0x7fff)), b.getInt16(0x7ff7));
     };

@@ -159,8 +159,8 @@ void FunctionTranslator::emit_sad(const Instruction& i) {
   write(i.operands[0], b.CreateAdd(c, b.CreateSelect(less, b.CreateSub(y, x), b.CreateSub(x, y))));
 }
 
-// What the GPU's division routine leaves for a zero divisor: all ones, for the quotient and for the
-// remainder of 32 bits; 16- and 64-bit remainders come from the same routine. INT_MIN / -1 wraps.
+// The result of the GPU's division routine for a zero divisor: all ones, for the quotient and for
+// the 32-bit remainder; 16- and 64-bit remainders come from the same routine. INT_MIN / -1 wraps.
 void FunctionTranslator::emit_div_int(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
@@ -268,7 +268,7 @@ void FunctionTranslator::emit_bfe(const Instruction& i) {
   const unsigned bits = ptx::bits_of(t);
   Value* x = read(i.operands[1], t);
   llvm::Type* ty = x->getType();
-  // 32-bit fields take the low byte of position and length, 64-bit ones all of it: so does a GPU.
+  // As on a GPU, 32-bit fields use the low byte of position and length, 64-bit fields all of it.
   const std::uint32_t low = bits == 32 ? 0xff : 0xffffffff;
   Value* pos = b.CreateAnd(read(i.operands[2], Type::b32), b.getInt32(low));
   Value* len = b.CreateAnd(read(i.operands[3], Type::b32), b.getInt32(low));

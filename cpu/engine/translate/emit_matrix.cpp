@@ -35,7 +35,7 @@ Shape shape_of(const Instruction& i) {
   return {};
 }
 
-/// The k-th layout word of the opcode: is it .col?
+/// Whether the k-th layout word of the opcode is .col.
 bool is_col(const Instruction& i, unsigned k) {
   for (Mod m : i.mods) {
     if (m != Mod::row && m != Mod::col) continue;
@@ -88,8 +88,8 @@ void FunctionTranslator::write_fragment(const Operand& o, Value* words) {
   }
 }
 
-/// The registers of mma's operands must fit its shape and types: a wrong combination is an error
-/// here, never a wrong product.
+/// Operand registers of mma must match its shape and types: a wrong combination is an error, never
+/// a wrong product.
 bool FunctionTranslator::check_product(const Instruction& i, Type a, Type bt, bool sparse) {
   const Shape s = shape_of(i);
   const auto registers = [&](unsigned elements, Type t) {
@@ -233,8 +233,7 @@ void FunctionTranslator::emit_wmma_mma(const Instruction& i) {
   matrix_product(i, i.types[1], i.types[2], i.types[3], true);
 }
 
-/// Where word w of this lane's fragment lies: calls visit(element offset in elements, contiguous?)
-/// for each of its elements.
+/// Calls visit(offset in elements, pointer) for each element of word w of this lane's fragment.
 void FunctionTranslator::wmma_elements(const Instruction& i, char which, std::size_t stride_operand,
                                        unsigned word, unsigned per_word,
                                        llvm::function_ref<void(unsigned, Value*)> visit) {

@@ -80,11 +80,10 @@ Value* FunctionTranslator::cluster_pointer(Value* a) {
   return b.CreateGEP(b.getInt8Ty(), other, b.CreateAnd(a, b.getInt64(0xffffff)));
 }
 
-// [r + offset] of a 32-bit register wraps at 32 bits: compilers make `s[i + 4]` of a register that
-// may lie below zero. Where this stretch of code has already accessed [r + less], the address there
-// was one of shared memory (else the thread has ended), and the larger one lies behind it without
-// wrapping: one extension of the register serves all accesses, and LLVM sees how far apart they
-// are.
+// [r + offset] of a 32-bit register wraps at 32 bits: compilers write `s[i + 4]` with a register
+// that may be negative. After an access to [r + less] in this basic block, that address was in
+// shared memory (else the thread has ended), and the larger one follows without wrapping: one
+// extension of the register serves all accesses, and LLVM knows the distances between them.
 Value* FunctionTranslator::shared_pointer(const Operand& base, std::uint64_t offset) {
   if (const auto known = accessed_.find(base.index); known != accessed_.end()) {
     const std::int64_t further = std::int64_t{low_half(offset)} - known->second.offset;
@@ -162,7 +161,7 @@ struct Order {
 
 Order order_of(const Instruction& i) {
   Order o;
-  // .cv: memory is asked again each time, as the host may have written it.
+  // `.cv`: every load reads memory, because the host may have written it.
   if (i.has(Mod::volatile_) || i.has(Mod::cv)) o.is_volatile = true;
   if (i.has(Mod::mmio)) o = {true, llvm::AtomicOrdering::Monotonic};
   if (i.has(Mod::relaxed)) o.ordering = llvm::AtomicOrdering::Monotonic;
@@ -314,7 +313,7 @@ void FunctionTranslator::emit_cvta(const Instruction& i) {
   write(i.operands[0], a);
 }
 
-// Shared memory is one range per block; what is neither shared nor on a stack counts as global.
+// Shared memory is one range per block; an address outside of it and of stacks counts as global.
 void FunctionTranslator::emit_isspacep(const Instruction& i) {
   const Operand& address = i.operands[1];
   const bool narrow =

@@ -55,8 +55,8 @@ bool FunctionTranslator::tensor_operands(const Instruction& i, const Operand& ad
   return true;
 }
 
-/// Calls make(destination, barrier): once, or with .multicast::cluster for every block the mask
-/// names, at the same offsets.
+/// Calls make(destination, barrier) once, or with .multicast::cluster for every block of the mask,
+/// at the same offsets.
 void FunctionTranslator::multicast(const Instruction& i, Value* to, Value* barrier,
                                    const Operand* mask_operand,
                                    llvm::function_ref<void(Value*, Value*)> make) {

@@ -22,8 +22,8 @@ std::uint32_t shape_config(const Instruction& i) {
 
 }  // namespace
 
-/// An object's handle, or what the driver wrote into a texture or surface reference (a 64-bit
-/// variable that holds such a handle).
+/// The handle of an object, or the handle that the driver stored in a texture or surface reference
+/// (a 64-bit variable).
 Value* FunctionTranslator::texture_handle(const Operand& handle) {
   if (handle.kind != Kind::global) return read(handle, Type::b64);
   auto* l = b.CreateAlignedLoad(b.getInt64Ty(), b.CreateIntToPtr(address_of(handle), b.getPtrTy()),
@@ -55,7 +55,7 @@ FunctionTranslator::Coordinates FunctionTranslator::coordinates(const Operand& a
   return c;
 }
 
-/// Offsets of a fetch as the routine wants them in `config`: four bits for each coordinate.
+/// The offsets of a fetch in the form of `config`: four bits for each coordinate.
 Value* FunctionTranslator::texture_offsets(const Operand& o) {
   Value* all = b.getInt32(0);
   const std::size_t n = o.kind == Kind::vector ? o.parts.size() : 1;
@@ -76,7 +76,7 @@ void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t confi
     return error(d.where,
                  ptx::cat("expected a vector of ", std::to_string(registers), " registers"));
   }
-  // .level names its level of detail, .grad two steps of the coordinates; all else is the base.
+  // `.level` has a level of detail, `.grad` two gradients; otherwise it is the base level.
   Value* level = b.getInt32(0);
   unsigned next = 2;
   if (i.has(Mod::level) && i.operands.size() > next) {
@@ -96,7 +96,7 @@ void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t confi
     }
     level = call_routine("texture_level", b.getInt32Ty(), steps, false);
   }
-  // Behind them: offsets, which are whole numbers, then what depth textures compare with.
+  // Then offsets, which are integers, and the reference value of depth textures.
   Value* offsets = b.getInt32(0);
   const auto is_float = [&](const Operand& o) {
     return o.kind == Kind::f32 ||
@@ -185,7 +185,7 @@ void FunctionTranslator::emit_sust(const Instruction& i) {
   }
 }
 
-// sust.p: the surface's format decides how the components are kept.
+// sust.p: the format of the surface determines how components are stored.
 void FunctionTranslator::emit_sust_formatted(const Instruction& i) {
   const Operand& a = i.operands[1];
   const auto surface = surface_operands(i, i.operands[0]);
@@ -200,7 +200,7 @@ void FunctionTranslator::emit_sust_formatted(const Instruction& i) {
   call_routine("surface_store", b.getVoidTy(), args, false);
 }
 
-// sured: by bytes it is an atomic operation on the place; by texels the format says on what.
+// sured: with .b it is an atomic operation on bytes; with .p the format determines the type.
 void FunctionTranslator::emit_sured(const Instruction& i) {
   const Type t = i.types[0];
   if (!i.has(Mod::p)) {
@@ -236,7 +236,7 @@ void FunctionTranslator::emit_texture_query(const Instruction& i) {
         call_routine("texture_query", b.getInt32Ty(), {object, b.getInt32(which), level}, false));
 }
 
-// istypep: is this the address of one of the module's texture, sampler or surface references?
+// istypep: whether this is the address of a texture, sampler or surface reference of the module.
 void FunctionTranslator::emit_istypep(const Instruction& i) {
   const Type wanted = i.has(Mod::texref)    ? Type::texref
                       : i.has(Mod::surfref) ? Type::surfref

@@ -8,7 +8,7 @@ namespace cucpu::ir {
 
 namespace Intrinsic = llvm::Intrinsic;
 
-/// The bits a selector names; all of the register without one.
+/// The bits of a selector; the whole register without one.
 FunctionTranslator::VideoPart FunctionTranslator::video_selected(const Operand& o) {
   if (o.selector.empty()) return {32, 0};
   const unsigned bits = o.selector[0] == 'b' ? 8 : 16;

@@ -40,7 +40,7 @@ void FunctionTranslator::emit_barrier_cluster(const Instruction& i) {
               {b.getInt1(i.has(Mod::aligned))}, Effect::convergent);
 }
 
-// A block runs on one host thread: a fence for the block orders the compiler only.
+// A block runs on one host thread: a block fence constrains only the compiler.
 void FunctionTranslator::emit_fence(const Instruction& i) {
   const bool block = i.has(Mod::cta) || i.has(Mod::proxy) || i.has(Mod::mbarrier_init);
   auto order = llvm::AtomicOrdering::SequentiallyConsistent;
@@ -118,8 +118,8 @@ void FunctionTranslator::emit_elect(const Instruction& i) {
              call_marker("elect", t, {read(i.operands[1], Type::b32)}, Effect::convergent));
 }
 
-/// A collective routine: this lane's operands and result go through memory, one after the other,
-/// each at its own alignment.
+/// A collective routine: the operands and the result of this lane are in memory, one after the
+/// other, each with its own alignment.
 Value* FunctionTranslator::warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in,
                                      llvm::Type* result) {
   llvm::SmallVector<llvm::Type*, 16> types;

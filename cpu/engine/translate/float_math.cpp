@@ -43,9 +43,9 @@ Value* FunctionTranslator::zero_where(Value* condition, Value* r) {
   return b.CreateSelect(condition, zero, r);
 }
 
-// A GPU rounds to the format's precision as if exponents had no end, and flushes what is below the
-// least normal then. The host has rounded in the subnormal range, which has one bit less just below
-// the least normal: it may have given that where a GPU gives zero.
+// A GPU rounds to the precision of the format with unbounded exponents, then flushes results below
+// the least normal. The host has rounded in the subnormal range, which has one bit less just below
+// the least normal: it may return the least normal where a GPU returns zero.
 
 Value* FunctionTranslator::flush_by_double(Value* r, Value* doubled) {
   llvm::Type* t = r->getType();
@@ -60,8 +60,8 @@ Value* FunctionTranslator::flush_by_exact(Value* r, Value* exact, Value* error, 
   if (mode == Round::rn)  // the middle between the least normal and the number below it
     return marked(zero_where(b.CreateFCmpOLT(size, float_constant(t, 0x1.ffffffp-127)), r),
                   kFlushed);
-  // Away from zero, what is above the number below rounds to the least normal; towards zero the
-  // host's result is subnormal, too.
+  // Rounding away from zero, every value above the number below rounds to the least normal; towards
+  // zero the result of the host is subnormal too.
   Value* below = float_constant(t, 0x1.fffffep-127);
   Value* tiny = b.CreateFCmpOLE(size, below);
   if (error != nullptr) {
@@ -83,7 +83,7 @@ Value* FunctionTranslator::saturate(Value* v) {
   Value *zero = float_constant(v->getType(), 0.0), *one = float_constant(v->getType(), 1.0);
   Value* r = b.CreateSelect(b.CreateFCmpOGT(v, zero), v, zero);
   r = b.CreateSelect(b.CreateFCmpOLT(r, one), r, one);
-  // The host's minimum and maximum may pass signalling NaNs on.
+  // The host's minimum and maximum may forward signaling NaNs.
   r = b.CreateSelect(is_nan(v), zero, r);
   if (auto* i = llvm::dyn_cast<llvm::Instruction>(r))
     i->setMetadata("cucpu.saturated", llvm::MDNode::get(out.getContext(), {}));
@@ -223,7 +223,7 @@ Value* FunctionTranslator::fmin_ieee(Value* x, Value* y, bool max, bool nan) {
   if (nan) return r;
   r = b.CreateSelect(is_nan(y), x, r);
   r = b.CreateSelect(is_nan(x), y, r);
-  // Of two NaNs f64 passes the second on, quieted; others make one of their own, in the end.
+  // Of two f64 NaNs the second is propagated, quieted; f32 and f16 NaNs become canonical later.
   return module.options.gpu_nans ? b.CreateSelect(is_nan(r), quieted(y), r) : r;
 }
 
@@ -304,8 +304,8 @@ Value* FunctionTranslator::log2_approx(Value* x) {
   return b.CreateSelect(zero, llvm::ConstantFP::getInfinity(t, true), r);
 }
 
-// sin and cos the way the GPU takes them: the angle in turns, rounded to float, then the fraction.
-// So large arguments lose the same bits.
+// sin and cos as a GPU computes them: the angle in turns, rounded to float, then the fraction.
+// Large arguments lose the same bits.
 Value* FunctionTranslator::sin_turns(Value* x, bool cosine) {
   llvm::Type* t = x->getType();
   Value* turns = b.CreateFMul(x, float_constant(t, 0.15915493667125702));

@@ -55,8 +55,8 @@ void FunctionTranslator::run() {
   finish();
 }
 
-// NVRTC keeps floats in .b32 registers. Giving such a register the type most of its instructions
-// use keeps bitcasts (and the places where NaNs must be canonical) out of loops.
+// NVRTC keeps floats in .b32 registers. Such a register has the type that most of its instructions
+// use, which keeps bitcasts, and the places where NaNs must be canonical, out of loops.
 void FunctionTranslator::choose_register_types() {
   std::vector<int> votes(source.registers.size(), 0);
   const auto vote = [&](const Operand& o, int n) {
@@ -114,8 +114,8 @@ void FunctionTranslator::layout_params() {
   param_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(offset, UINT32_MAX));
 }
 
-// Shared memory of a kernel: first what the device functions it calls use (SharedLayout), then its
-// own variables and the module's that it alone names; dynamic shared memory behind.
+// Shared memory of a kernel: first the variables that its device functions use (SharedLayout), then
+// its own variables and those of the module that only it uses, then dynamic shared memory.
 void FunctionTranslator::layout_variables() {
   module_shared_.assign(module.source.variables.size(), -1);
   std::uint64_t shared = 0, dynamic_align = 16;
@@ -159,7 +159,7 @@ void FunctionTranslator::layout_variables() {
       variable_offset_[i] = place(v);
     } else if (v.space == Space::local || (v.space == Space::param && !(param && source.entry))) {
       const bool by_address = param && !module.is_by_value(v);
-      if (by_address) continue;  // receive_arguments() knows where it is
+      if (by_address) continue;  // receive_arguments() sets its address
       auto* a =
           b.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), std::max<std::uint64_t>(v.size, 1)));
       a->setAlignment(llvm::Align(std::max<std::uint32_t>(v.align, 8)));
@@ -170,7 +170,7 @@ void FunctionTranslator::layout_variables() {
       }
     }
   }
-  // What a GPU's assembler says of the same text.
+  // The error text of ptxas.
   const auto most = [&](std::uint64_t bytes, std::uint64_t limit, const char* what) {
     if (bytes > limit)
       error(source.where,
@@ -218,7 +218,7 @@ void FunctionTranslator::statement(const Instruction& i) {
 #undef CUCPU_PTX_EMIT
   };
   if (b.GetInsertBlock()->getTerminator() !=
-      nullptr) {  // behind a jump: never reached, removed at the end
+      nullptr) {  // after a jump: unreachable, removed by a pass
     start_block(llvm::BasicBlock::Create(out.getContext(), ""));
   }
   const Emitter emitter = kEmitters[static_cast<std::size_t>(i.row->emit)];
@@ -255,7 +255,7 @@ void FunctionTranslator::finish() {
   }
 }
 
-// The first .loc of a function makes its subprogram; what comes before has line 0.
+// The first .loc of a function creates its subprogram; earlier instructions have line 0.
 void FunctionTranslator::set_line(const ptx::SourceLine& line) {
   if (subprogram_ == nullptr) return;
   llvm::DIFile* file = module.debug_file(line.file);

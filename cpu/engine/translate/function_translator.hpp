@@ -1,5 +1,5 @@
-// cpu/engine/translate/function_translator.hpp: one PTX function to one LLVM function. Registers
-// are allocas until promote() makes them values. Every emitter of api/ptx.json is a member
+// cpu/engine/translate/function_translator.hpp: translates one PTX function to one LLVM function.
+// Registers are allocas until promote_registers(). Every emitter of api/ptx.json is a member
 // `emit_<name>`, in the emit_*.cpp file of its family.
 #pragma once
 
@@ -52,21 +52,21 @@ class FunctionTranslator {
   Value* constant(const Operand& o, Type type);
   Value* special(std::uint32_t index);
   Value* read_register(std::uint32_t reg);
-  Value* read_register(const Operand& o);  ///< with the number that is added
+  Value* read_register(const Operand& o);  ///< including its constant offset
   Value* read(const Operand& o, Type type,
-              bool narrow = false);  ///< `narrow`: a wider register is cut
+              bool narrow = false);  ///< `narrow`: a wider register is truncated
   Value* read_bits(const Operand& o, unsigned bits);
   Value* read_pred(const Operand& o);
-  Value* address_of(const Operand& o);  ///< of a variable or function, as mov gives it: i64
+  Value* address_of(const Operand& o);  ///< of a variable or function, as mov returns it: i64
   void write(const Operand& o, Value* value,
-             bool is_signed = false);  ///< a wider register is filled by extension
+             bool is_signed = false);  ///< extends to a wider register
   void write_register(std::uint32_t reg, Value* value, bool is_signed, ptx::Location where);
   Value* as_bits(Value* v);                 ///< floats and vectors become integers
   Value* as_type(Value* v, llvm::Type* t);  ///< same size, other type
-  Value* raw_bits(Value* v);                ///< inside arithmetic: a NaN may have any bits here
+  Value* raw_bits(Value* v);                ///< for arithmetic on bits: a NaN need not be canonical
   Value* made_float(
       Value* bits,
-      llvm::Type* t);  ///< the result of arithmetic on bits: its NaNs are not canonical yet
+      llvm::Type* t);  ///< the result of arithmetic on bits: its NaNs are not canonical
   void error(ptx::Location where, std::string text) {
     module.diagnostics.error(where, std::move(text));
   }
@@ -108,8 +108,8 @@ class FunctionTranslator {
   Value* canonical_nan(Value* v);
   Value* canonical_half(Value* bits);
   Value* quieted(Value* v);  ///< an f64 NaN with its quiet bit set
-  Value* settled(Value* r, llvm::ArrayRef<Value*> operands);
-  Value* saturate(Value* v);  ///< clamp to [0, 1], NaN -> 0
+  Value* with_gpu_nan(Value* r, llvm::ArrayRef<Value*> operands);  ///< of f64 arithmetic
+  Value* saturate(Value* v);                                       ///< clamp to [0, 1], NaN -> 0
   Value* saturate_if(const Instruction& i, Value* v);
   Value* finish_float(const Instruction& i, Value* v);  ///< .sat and .ftz of a result
   Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> args);
@@ -230,7 +230,7 @@ class FunctionTranslator {
   std::vector<std::uint64_t> variable_offset_;  ///< kernel parameters and .shared
   std::vector<std::int64_t>
       module_shared_;  ///< by module variable: its offset here, -1 not placed, -2 dynamic
-  /// The lowest access of this stretch of code to shared memory, by the register of the address.
+  /// The lowest shared access of the current basic block, by the register of the address.
   struct Accessed {
     Value* pointer;
     std::int32_t offset;
@@ -239,7 +239,7 @@ class FunctionTranslator {
   llvm::AllocaInst* carry_ = nullptr;
   bool widens_ = false;  ///< the instruction's result may go to a larger register
   Value* select_guard_ =
-      nullptr;  ///< the guard of the instruction at hand: written values are selected by it
+      nullptr;  ///< the predicate of the current instruction, by which results are selected
   Value* shared_base_ = nullptr;
   Value* params_base_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;

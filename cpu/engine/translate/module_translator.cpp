@@ -19,7 +19,7 @@ namespace {
 
 llvm::StringRef ref(std::string_view s) { return {s.data(), s.size()}; }
 
-/// Functions the device runtime provides; the rest must come from a linked module.
+/// Functions of the device runtime; all others must be defined in a linked module.
 std::string_view runtime_routine(std::string_view name) {
   if (name == "vprintf") return "cucpu_rt_vprintf";
   if (name == "__assertfail") return "cucpu_rt_assertfail";
@@ -150,9 +150,10 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
     if (fn != nullptr) {
       fn->setDoesNotThrow();
       fn->addFnAttr("no-builtins");
-      // An access to address 0 is a fault that the kernel must run into, not licence to drop code.
+      // An access to address 0 is a fault that the kernel must reach: LLVM may not remove code for
+      // it.
       fn->addFnAttr(llvm::Attribute::NullPointerIsValid);
-      // Recursion without end is a stack overflow, not a loop without end.
+      // Infinite recursion is a stack overflow, not an infinite loop.
       fn->addFnAttr("disable-tail-calls", "true");
     }
     functions.push_back(fn);
@@ -189,13 +190,15 @@ void ModuleTranslator::finish_debug() {
 
 namespace {
 
-/// What a compiler for GPUs might take: never so many that the block the kernel allows (as often as
-/// `.minnctapersm` asks) would not fit into a multiprocessor, for programs launch what fits.
+/// An estimate of the registers that ptxas would use: never so many that the largest block of the
+/// kernel (`.minnctapersm` times) would not fit into a multiprocessor, because programs launch what
+/// fits.
 std::uint32_t estimated_registers(const ptx::Function& f, const KernelInfo& info) {
   constexpr std::uint64_t kAll = 65536, kWarp = 32, kLeast = 16, kMost = 255;
   const std::uint64_t threads = std::max(info.max_threads, 1u);
   const std::uint64_t blocks = std::max(info.min_blocks_per_sm, 1u);
-  const std::uint64_t warps = (threads + 4 * kWarp - 1) / (4 * kWarp) * 4;  // they come in fours
+  const std::uint64_t warps =
+      (threads + 4 * kWarp - 1) / (4 * kWarp) * 4;  // allocated in groups of four
   const std::uint64_t fitting = kAll / (blocks * warps * kWarp) / 8 * 8;
   std::uint64_t guess = std::min({kMost, 10 + f.registers.size() / 8, std::max(fitting, kLeast)});
   if (f.maxnreg != 0) guess = std::min<std::uint64_t>(guess, f.maxnreg);
@@ -303,7 +306,7 @@ Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMCon
   for (auto& part : parts) part->describe_variables(result);
   std::string log;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    // A function another module was to define, and did not, is only a declaration now.
+    // A function that no linked module defines is only a declaration.
     const ptx::Module& m = *modules[i];
     for (std::size_t f = 0; f < m.functions.size(); ++f) {
       llvm::Function* fn = parts[i]->functions[f];

@@ -1,5 +1,4 @@
-// cpu/engine/translate/module_translator.hpp: what the functions of one translation share: symbols,
-// layouts, markers.
+// cpu/engine/translate/module_translator.hpp: symbols, layouts and markers of one PTX module.
 #pragma once
 
 #include <llvm/IR/DIBuilder.h>
@@ -50,16 +49,15 @@ class ModuleTranslator {
                                     const std::vector<const ptx::Variable*>& params) const;
   [[nodiscard]] Signature signature(const ptx::Function& f) const;
 
-  /// The LLVM function behind a PTX function; null after an error was reported.
+  /// The LLVM function of a PTX function; null after an error was reported.
   llvm::Function* function(std::uint32_t index, ptx::Location where);
 
-  /// A marker or a runtime routine. `pure`: its result depends on nothing but its arguments (and
-  /// the thread).
+  /// Declares a marker or a runtime routine with these memory effects.
   enum class Effect { none, reads, any, convergent };
   llvm::FunctionCallee marker(llvm::StringRef name, llvm::Type* result,
                               llvm::ArrayRef<llvm::Type*> params, Effect effect);
 
-  /// The .file with this number; makes the compile unit when first asked.
+  /// The .file with this number. The first call creates the compile unit.
   llvm::DIFile* debug_file(std::uint32_t number);
   void finish_debug();
 

@@ -60,8 +60,8 @@ void lower_rounded_down_fma(Function& f) {
 
 namespace {
 
-/// What v is made of where its value passes unchanged but for its sign; false: nothing is known of
-/// it. Nothing is added where v is no subnormal number by itself.
+/// The values that v forwards, except for its sign; returns false if nothing is known of v. Adds
+/// nothing if v is never subnormal by itself.
 bool flushed_parts(Value* v, SmallVectorImpl<Value*>& parts) {
   if (auto* c = dyn_cast<ConstantFP>(v)) return !c->getValueAPF().isDenormal();
   auto* i = dyn_cast<llvm::Instruction>(v);
@@ -116,7 +116,7 @@ bool flushed_parts(Value* v, SmallVectorImpl<Value*>& parts) {
 }
 
 bool is_flushed(Value* v) {
-  constexpr unsigned kMost = 64;  // a bound on what is looked at for one value
+  constexpr unsigned kMost = 64;  // limit of values visited
   SmallPtrSet<Value*, 16> seen{v};
   SmallVector<Value*, 16> open{v};
   while (!open.empty()) {
@@ -141,7 +141,7 @@ void drop_redundant_flushes(Function& f) {
 
 namespace {
 
-/// The variable an address is made from: an alloca, a global, or the call of cucpu.shared /
+/// The variable that an address derives from: an alloca, a global, or the call of cucpu.shared or
 /// cucpu.params.
 class Roots {
  public:
@@ -153,8 +153,8 @@ class Roots {
     if (auto* p = dyn_cast<PtrToIntOperator>(v)) {
       r = underlying(p->getPointerOperand());
     } else if (isa<TruncInst>(v) || (isa<ZExtInst>(v) && v->getType()->isIntegerTy(64))) {
-      // A 32-bit address of a local, constant or parameter variable: the register has but the lower
-      // half of the host's address.
+      // A 32-bit address of a local, constant or parameter variable: the register holds only the
+      // lower half of the host address.
       Value* from = cast<llvm::Instruction>(v)->getOperand(0);
       if (isa<TruncInst>(v) ? v->getType()->isIntegerTy(32) : from->getType()->isIntegerTy(32))
         r = root_of(from, depth + 1);
@@ -182,7 +182,7 @@ class Roots {
     return r;
   }
 
-  /// v - root, as an integer of v's type computed where v is.
+  /// v - root as an integer of the type of v, computed at v.
   Value* offset_of(Value* v, Value* root) {
     if (const auto known = offsets_.find(v); known != offsets_.end()) return known->second;
     Value* o = nullptr;
@@ -258,8 +258,8 @@ class Roots {
            depends_on(op->getOperand(1), phi, depth + 1);
   }
 
-  /// With `r` assumed for the phi, do all its inputs have that root? (Loops: p = phi [start], [p +
-  /// step].)
+  /// Whether all inputs of the phi have the root `r`, assuming that the phi has it (loops: p = phi
+  /// [start], [p + step]).
   bool all_agree(PHINode* phi, Value* r) {
     const auto saved = roots_;
     roots_[phi] = r;

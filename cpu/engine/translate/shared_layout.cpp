@@ -12,7 +12,7 @@ using ptx::Space;
 
 namespace {
 
-/// What a function names: .shared variables and other functions, numbered over all modules.
+/// The .shared variables and functions that a function uses, numbered over all modules.
 struct Names {
   bool calls_pointers = false;
   std::vector<std::size_t> variables, functions;
@@ -29,7 +29,8 @@ struct SharedLayout::Functions {
   std::vector<std::size_t> first;               ///< by module
   std::vector<const ptx::Function*> functions;  ///< by number
   std::vector<std::size_t> module_of;
-  std::unordered_map<std::string_view, std::size_t> definitions;  ///< what other modules may call
+  std::unordered_map<std::string_view, std::size_t>
+      definitions;  ///< functions visible to other modules
   std::vector<Names> names;
   std::vector<std::size_t> pointed;  ///< functions whose address is taken
 
@@ -57,7 +58,7 @@ struct SharedLayout::Functions {
     pointed.erase(std::unique(pointed.begin(), pointed.end()), pointed.end());
   }
 
-  /// The number of the function that a call of this one runs.
+  /// The number of the function that a call of this one executes.
   std::size_t definition(std::size_t module, std::uint32_t index) const {
     const ptx::Module& m = *modules[module];
     const ptx::Function* f = &m.functions[index];
@@ -144,7 +145,7 @@ bool SharedLayout::reaches(std::size_t module, std::size_t kernel, std::size_t v
   return std::ranges::binary_search(all, same_[first_variable_[module] + variable]);
 }
 
-// Each variable gets the lowest place that is free in all kernels that need it.
+// Each variable gets the lowest offset that is free in all kernels that need it.
 void SharedLayout::place(std::span<const ptx::Module* const> modules) {
   const Functions graph{modules, *this};
   std::vector<std::vector<Kernel*>> needed(same_.size());

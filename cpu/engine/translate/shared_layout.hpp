@@ -1,6 +1,6 @@
-// cpu/engine/translate/shared_layout.hpp: where the .shared variables of device functions lie. A
-// device function is compiled once, so each of them has one offset in all kernels that reach it;
-// variables that no kernel needs at the same time may share theirs.
+// cpu/engine/translate/shared_layout.hpp: offsets of the .shared variables that device functions
+// use. A device function is compiled once, so a variable has the same offset in all kernels that
+// reach it; variables that no kernel needs together may overlap.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,19 @@
 
 namespace cucpu::ir {
 
-/// Of all modules that are linked together; functions and variables are named by module and index.
+/// For all linked modules. Functions and variables are identified by module and index.
 class SharedLayout {
  public:
   explicit SharedLayout(std::span<const ptx::Module* const> modules);
 
-  /// What the variables take that functions called by this kernel name: its own lie behind them.
+  /// The bytes of variables that functions called by this kernel use. The kernel's own come after
+  /// them.
   [[nodiscard]] std::uint64_t bytes(std::size_t module, std::size_t kernel) const {
     return kernels_[module][kernel].bytes;
   }
-  /// Does a function that this kernel calls, directly or not, name the variable?
+  /// Whether a function that this kernel calls, directly or not, uses the variable.
   [[nodiscard]] bool reaches(std::size_t module, std::size_t kernel, std::size_t variable) const;
-  /// Of a variable that a device function names.
+  /// The offset of a variable that a device function uses.
   [[nodiscard]] std::uint64_t offset(std::size_t module, std::size_t variable) const {
     return offsets_[first_variable_[module] + variable];
   }

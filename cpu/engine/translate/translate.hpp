@@ -18,7 +18,7 @@ class Module;
 
 namespace cucpu {
 
-/// An address the loader writes into a variable: `width` bytes at `offset` become (address of
+/// An address that the loader writes into a variable: `width` bytes at `offset` are (address of
 /// symbol + addend) >> shift.
 struct VariableRelocation {
   std::uint64_t offset;
@@ -28,10 +28,10 @@ struct VariableRelocation {
   std::int64_t addend;
 };
 
-/// A .global or .const variable to be placed before the code can be linked.
+/// A .global or .const variable, which the loader places before code is linked.
 struct ModuleVariable {
   std::string name;    ///< as in the PTX text
-  std::string symbol;  ///< the external global of the LLVM module that stands for it
+  std::string symbol;  ///< its external global in the LLVM module
   std::uint64_t size = 0;
   std::uint32_t align = 1;
   bool constant = false, managed = false;
@@ -51,14 +51,16 @@ struct Translation {
 struct TranslateOptions {
   bool line_info = true;               ///< turn .loc into !dbg
   bool native_half = host_has_half();  ///< the host multiplies and adds halves with one rounding
-  bool gpu_nans = true;                ///< f64 instructions give a GPU's NaNs
-  bool exact_nans = false;             ///< in atomic operations of unknown memory too
+  bool gpu_nans = true;                ///< f64 instructions give the NaNs of a GPU
+  bool exact_nans = false;             ///< also in atomic operations on generic addresses
 
   static bool host_has_half();
 };
 
-/// Links the modules (in order) into one. Throws LoadError (218, or 209 for what needs a device
-/// linker) with all diagnostics.
+/// Requires: syntax trees without errors.
+/// Guarantees: one linked LLVM module with registers as allocas; pipeline::thread_code() runs the
+/// passes of stage "thread" over it. Throws LoadError (218, or 209 where a device linker is needed)
+/// with all diagnostics.
 [[nodiscard]] Translation translate(std::span<const ptx::Module* const> modules,
                                     llvm::LLVMContext& context,
                                     const TranslateOptions& options = {});

@@ -8,7 +8,7 @@ namespace cucpu::ir {
 using Effect = ModuleTranslator::Effect;
 using Kind = Operand::Kind;
 
-// bf16 travels as i16: few hosts have it, and its conversions are shifts.
+// bf16 is an i16: few hosts support it, and its conversions are shifts.
 llvm::Type* FunctionTranslator::type_of(Type type) {
   switch (type) {
     case Type::f16:

@@ -139,12 +139,12 @@ TEST_F(Check, AFlagOrdersBlocksOnlyIfItIsReleasedAndAcquired) {
 }
 
 // promise: Check mode finds reads of memory nobody wrote
-TEST_F(Check, ReadsOfSharedAndLocalMemoryThatNobodyWroteAreFound) {
-  finds("init", kernel(kRead), {"uninitialised read", "shared memory", "kernel.cu:9"});
+TEST_F(Check, ReadsOfUninitializedSharedAndLocalMemoryAreFound) {
+  finds("init", kernel(kRead), {"uninitialized read", "shared memory", "kernel.cu:9"});
   clean("init", kernel(kWrite + kBarrier + kRead));
   const std::string local = ".local .align 8 .b8 l[64]; mov.u64 %rd5, l;";
   finds("init", kernel(local + "ld.local.u32 %r7, [%rd5+8]; st.global.u32 [%rd1], %r7;"),
-        {"uninitialised read", "local memory", "thread (0, 0, 0)"});
+        {"uninitialized read", "local memory", "thread (0, 0, 0)"});
   clean("init",
         kernel(local +
                "st.local.u32 [%rd5+8], 3; ld.local.u32 %r7, [%rd5+8]; st.global.u32 [%rd1], %r7;"));
@@ -185,7 +185,7 @@ TEST_F(Check, BarriersThatAWarpDoesNotReachTogetherAreFound) {
 }
 
 // promise: Check mode finds barriers that threads miss or mistake
-TEST_F(Check, WarpMasksMustNameLanesThatAreThere) {
+TEST_F(Check, WarpMasksWithExitedOrMissingLanesAreFound) {
   finds("sync", kernel("vote.sync.ballot.b32 %r5, 1, 0x0000ffff; st.global.u32 [%rd1], %r5;"),
         {"wrong warp mask", "lane 16"});
   finds("sync",
@@ -209,7 +209,7 @@ TEST_F(Check, FindingsAreSuppressedByKernelAndLine) {
   finds("race", racy, {"data race"});
 }
 
-TEST_F(Check, OnRequestKernelsGoOnAndFindingsArePrintedOncePerPlace) {
+TEST_F(Check, WithContinueKernelsContinueAndFindingsArePrintedOncePerLocation) {
   testing::internal::CaptureStderr();
   clean("race,continue", kernel(kWrite + kRead));
   const std::string printed = testing::internal::GetCapturedStderr();
@@ -218,7 +218,7 @@ TEST_F(Check, OnRequestKernelsGoOnAndFindingsArePrintedOncePerPlace) {
       << printed;  // the write after a read, and the read after a write
 }
 
-TEST_F(Check, UnreadableValuesAreNamed) {
+TEST_F(Check, InvalidSettingsAreNamed) {
   for (const char* value : {"races", "memory,,x", "continue", "memory=1"}) {
     const Environment check{"CUCORE_CHECK", value};
     try {
@@ -235,7 +235,7 @@ TEST_F(Check, UnreadableValuesAreNamed) {
   EXPECT_THROW(load("", memory_), LoadError);
 }
 
-TEST_F(Check, CheckedCodeIsNotTakenForOrdinaryCodeInTheCache) {
+TEST_F(Check, CheckedCodeHasItsOwnCacheEntries) {
   unsetenv("CUCORE_CPU_CACHE");
   const cucore::test::TemporaryFolder folder;
   const Environment place{"CUCORE_CACHE_DIR", (folder.path() / "c").string()};

@@ -31,7 +31,7 @@ std::string kernel(const std::string& operation, const std::string& before = {})
          "\nEND: ret;\n}\n";
 }
 
-class LateSums : public ::testing::Test {
+class DeferredAtomics : public ::testing::Test {
  protected:
   /// Runs the kernel over memory that holds `start` in every place; the places afterwards.
   std::vector<std::uint64_t> run(const std::string& text, std::uint64_t start,
@@ -48,7 +48,7 @@ class LateSums : public ::testing::Test {
 };
 
 // Together the sums would be 5000 more. One by one each is rounded away.
-TEST_F(LateSums, EverySumIsRoundedForItself) {
+TEST_F(DeferredAtomics, EverySumIsRoundedSeparately) {
   const auto one = kernel("red.global.add.f32 [%rd1], 0f3f800000;");
   EXPECT_EQ(run(one, std::bit_cast<std::uint32_t>(16777216.0f), 31)[0],
             std::bit_cast<std::uint32_t>(16777216.0f));
@@ -59,7 +59,7 @@ TEST_F(LateSums, EverySumIsRoundedForItself) {
   EXPECT_EQ(run(wide, 0, 31)[0], std::bit_cast<std::uint64_t>(5000.0));
 }
 
-TEST_F(LateSums, SubnormalsAndNansAreAGpus) {
+TEST_F(DeferredAtomics, SubnormalsAndNansAreThoseOfAGpu) {
   const auto tiny = kernel("red.global.add.f32 [%rd1], 0f00000001;");
   EXPECT_EQ(run(tiny, 0, 31)[0], 0U);  // subnormals are zeros
   EXPECT_EQ(run(tiny, 0x80000001, 31)[0], 0U);
@@ -70,7 +70,7 @@ TEST_F(LateSums, SubnormalsAndNansAreAGpus) {
   EXPECT_EQ(run(infinite, 0, 31)[0], 0x7fffffffU);
 }
 
-TEST_F(LateSums, PlacesThatChangeFromBlockToBlockAllGetTheirs) {
+TEST_F(DeferredAtomics, AddressesThatDifferBetweenBlocksAllGetTheirSums) {
   for (const std::uint32_t shift : {0U, 1U, 3U, 6U, 10U}) {
     const auto floats = run(kernel("red.global.add.f32 [%rd1], %f0;"), 0, shift);
     const auto numbers = run(kernel("red.global.add.u64 [%rd1], 1;"), 3, shift);
@@ -85,7 +85,7 @@ TEST_F(LateSums, PlacesThatChangeFromBlockToBlockAllGetTheirs) {
   }
 }
 
-TEST_F(LateSums, IntegersOfEveryOperation) {
+TEST_F(DeferredAtomics, IntegerOperationsGiveTheResultOfSingleAtomics) {
   const auto one = [&](const char* operation, std::uint64_t start) {
     return run(kernel(std::string{"red.global."} + operation + " [%rd1], %r0;"), start, 31)[0];
   };
@@ -101,7 +101,7 @@ TEST_F(LateSums, IntegersOfEveryOperation) {
   EXPECT_EQ(one("xor.b32", 9), parity);
 }
 
-TEST_F(LateSums, ABadAddressIsTheFaultOfTheKernel) {
+TEST_F(DeferredAtomics, AnInvalidAddressIsAFaultOfTheKernel) {
   const auto module = load(kernel("red.global.add.f32 [%rd1], %f0;"), memory_);
   const std::uint64_t nowhere = 0;
   EXPECT_EQ(launch(*module, "k", shape_of({kBlocks}, {kThreads}), nowhere, 31U).code, 700);
@@ -109,7 +109,7 @@ TEST_F(LateSums, ABadAddressIsTheFaultOfTheKernel) {
 
 std::string block_code(const std::string& text) {
   const std::string folder =
-      std::filesystem::temp_directory_path() / ("late_sums." + std::to_string(getpid()));
+      std::filesystem::temp_directory_path() / ("deferred_atomics." + std::to_string(getpid()));
   std::stringstream code;
   {
     TestMemory memory;
@@ -126,7 +126,7 @@ std::string block_code(const std::string& text) {
 }
 
 // What comes after it, or who may be waiting for it, forbids to put an atomic off.
-TEST(LateSum, IsWhatNothingOrders) {
+TEST(DeferrableAtomics, AreThoseOrderedOnlyBeforeTheEndOfTheGrid) {
   const auto late = [](const std::string& text) {
     const std::string code = block_code(text);
     EXPECT_NE(code.find("cucpu_entry"), code.npos);

@@ -27,7 +27,7 @@ class CacheFolder : public ::testing::Test {
 
 constexpr std::uint64_t kLimit = 1 << 20;
 
-TEST_F(CacheFolder, StaysBelowItsLimitAndDropsWhatWasUsedLongestAgo) {
+TEST_F(CacheFolder, EvictsTheLeastRecentlyUsedEntriesAboveItsLimit) {
   DiskCache cache{folder_, kLimit};
   for (int i = 0; i < 1000; ++i) {
     cache.put(key(i), std::string(4000, 'x'));
@@ -37,7 +37,7 @@ TEST_F(CacheFolder, StaysBelowItsLimitAndDropsWhatWasUsedLongestAgo) {
   EXPECT_FALSE(cache.get(key(0)).has_value());
 }
 
-TEST_F(CacheFolder, IsLookedThroughWhenItMayBeFullNotForEveryEntry) {
+TEST_F(CacheFolder, IsScannedOnlyWhenItMayBeFull) {
   DiskCache cache{folder_, kLimit};
   for (int i = 0; i < 200; ++i) cache.put(key(i), std::string(4000, 'x'));
   EXPECT_EQ(cache.looks(), 1U);  // the first: somebody else may have filled it
@@ -46,7 +46,7 @@ TEST_F(CacheFolder, IsLookedThroughWhenItMayBeFullNotForEveryEntry) {
   EXPECT_LT(cache.looks(), 40U);  // once per quarter of the limit, generously
 }
 
-TEST_F(CacheFolder, FilledBySomebodyElseIsEmptiedToo) {
+TEST_F(CacheFolder, EvictsEntriesOfOtherProcesses) {
   {
     DiskCache large{folder_, 64 * kLimit};
     for (int i = 0; i < 1000; ++i) large.put(key(i), std::string(4000, 'x'));

@@ -209,7 +209,7 @@ TEST_P(FaultyPtx, OnlyTheThreadWithTheMisalignedAddressIsNamed) {
 }
 
 // promise: The wrong address space is error 717, a call of what is no function 718
-TEST_P(FaultyPtx, ACallOfWhatIsNoFunctionHasTheCodeOfAGpu) {
+TEST_P(FaultyPtx, ACallOfAnInvalidAddressHasTheCodeOfAGpu) {
   const std::string call = "p: .callprototype ()_(); call (), %rd2, (), p;";
   expect(run(kernel("mov.u64 %rd2, 0;" + call), words_), 718,
          "invalid program counter: call of 0x0");
@@ -278,7 +278,7 @@ std::string recursive(int frame, int depth) {
 }
 
 // promise: A stack overflow in a kernel never reaches the host's stack
-TEST_P(FaultyPtx, RecursionWithoutEndIsAStackOverflow) {
+TEST_P(FaultyPtx, InfiniteRecursionIsAStackOverflow) {
   expect(run(recursive(8, -1), words_), 700, "stack overflow");
   // A frame larger than the guard page does not step over it.
   expect(run(recursive(300000, -1), words_, {2}), 700, "stack overflow");

@@ -61,7 +61,7 @@ std::vector<std::uint32_t> results_of(const std::string& text) {
   return results;
 }
 
-TEST_P(LargeKernels, GiveTheSameResultsAsCodeForOneThread) {
+TEST_P(LargeKernels, GiveTheSameResultsAsTheScalarPath) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const std::string text = big_kernel(GetParam(), 2'000);
   const auto results = results_of(text);

@@ -23,7 +23,7 @@ std::string with_writable_code(std::string object) {
 }
 
 // promise: Generated code is never writable and executable at once
-TEST(Link, CodeThatWouldBeWritableAndExecutableIsRefused) {
+TEST(Link, AWritableAndExecutableSectionIsAnError) {
   const Compiled kernel{R"(define void @k() "cucpu.kernel" { ret void })"};
   const std::string wanted[] = {kEntry};
   EXPECT_NE(LinkedCode::link(kernel.object.object, {}, wanted)->address(0), nullptr);

@@ -199,7 +199,7 @@ TEST_P(Ptx, PrintfFormatsItsArguments) {
 // promise: Malformed PTX is error 218 with line and column
 // promise: PTX of an unknown version or with an unknown instruction is a named error; no kernel
 // is ever left out
-TEST(PtxLoad, ErrorsCarryCodeAndPlace) {
+TEST(PtxLoad, ErrorsHaveCodeAndLocation) {
   TestMemory memory;
   try {
     load(".visible .entry k() { frobnicate.u32 1; ret; }", memory);
@@ -217,7 +217,7 @@ TEST(PtxLoad, ErrorsCarryCodeAndPlace) {
   }
 }
 
-TEST(PtxLoad, AnUnreadableSettingIsNamed) {
+TEST(PtxLoad, AnInvalidSettingIsNamed) {
   TestMemory memory;
   const Environment bad{"CUCORE_CPU_W", "7"};
   try {
@@ -228,7 +228,7 @@ TEST(PtxLoad, AnUnreadableSettingIsNamed) {
   }
 }
 
-TEST(PtxLoad, FormsOfAKernelAreDumpedUnderBothOfTheirNames) {
+TEST(PtxLoad, IntermediateFormsAreDumpedUnderBothNames) {
   for (const char* list : {"ptx,thread,block,asm", "ptx,ssa,llvm,asm"}) {
     const cucore::test::TemporaryFolder folder;
     {
@@ -279,7 +279,7 @@ class DiskCacheTest : public ::testing::Test {
   }
 };
 
-TEST_F(DiskCacheTest, EntriesAreWrittenOnceAndForTheOwnerAlone) {
+TEST_F(DiskCacheTest, EntriesAreWrittenOnceWithOwnerOnlyAccess) {
   const std::size_t first = run_once();
   EXPECT_GE(first, 1);
   const auto written = std::filesystem::last_write_time(entries()[0]);
@@ -290,7 +290,7 @@ TEST_F(DiskCacheTest, EntriesAreWrittenOnceAndForTheOwnerAlone) {
   EXPECT_GE(std::filesystem::last_write_time(entries()[0]), written);
 }
 
-TEST_F(DiskCacheTest, ADamagedEntryIsCompiledAgain) {
+TEST_F(DiskCacheTest, ACorruptEntryIsCompiledAgain) {
   run_once();
   for (const auto& path : entries()) {
     std::fstream file{path, std::ios::in | std::ios::out | std::ios::binary};
@@ -301,7 +301,7 @@ TEST_F(DiskCacheTest, ADamagedEntryIsCompiledAgain) {
 }
 
 // promise: A damaged, truncated or swapped cache entry is compiled again, never run
-TEST_F(DiskCacheTest, AnEntrySwappedForAnotherIsNotRun) {
+TEST_F(DiskCacheTest, ARenamedEntryIsNotRun) {
   run_once();
   const auto mine = entries();
   {
@@ -319,7 +319,7 @@ TEST_F(DiskCacheTest, AnEntrySwappedForAnotherIsNotRun) {
   run_once();
 }
 
-TEST_F(DiskCacheTest, AFolderOpenToOthersOrALinkIsNotUsed) {
+TEST_F(DiskCacheTest, AFolderWithAccessForOthersOrALinkIsNotUsed) {
   std::filesystem::create_directories(folder_);
   std::filesystem::permissions(folder_, std::filesystem::perms::all);
   EXPECT_EQ(run_once(), 0);

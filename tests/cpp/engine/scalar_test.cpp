@@ -247,14 +247,14 @@ TEST(Scalar, LineTablesLeadFromMachineCodeToSource) {
 }
 
 #if defined(__aarch64__)
-TEST(Host, FeaturesAreWhatTheSystemExposesNotWhatTheNameImplies) {
+TEST(HostTarget, FeaturesFollowTheSystemAndNotTheCpuName) {
   const bool sve = (getauxval(AT_HWCAP) & (1UL << 22)) != 0;
   EXPECT_NE(host_target().features.find(sve ? "+sve," : "-sve,"), std::string::npos)
       << host_target().features;
 }
 #endif
 
-TEST(Scalar, ASymbolNobodyGaveIsNamed) {
+TEST(Scalar, AnUndefinedSymbolIsNamed) {
   EXPECT_THROW(
       {
         try {

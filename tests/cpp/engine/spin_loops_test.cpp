@@ -185,11 +185,11 @@ loop:
   br i1 %c, label %loop, label %end)"},
 };
 
-class Waits : public ::testing::TestWithParam<Loop> {};
-INSTANTIATE_TEST_SUITE_P(Loops, Waits, ::testing::ValuesIn(kLoops),
+class SpinLoops : public ::testing::TestWithParam<Loop> {};
+INSTANTIATE_TEST_SUITE_P(Loops, SpinLoops, ::testing::ValuesIn(kLoops),
                          [](const auto& info) { return std::string{info.param.name}; });
 
-TEST_P(Waits, IsFound) {
+TEST_P(SpinLoops, AreFoundWithTheirMarker) {
   const Compiled kernel{std::string{R"(
 declare ptr @cucpu.params() memory(none)
 declare ptr @cucpu.shared() memory(none)

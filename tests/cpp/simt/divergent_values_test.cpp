@@ -104,7 +104,7 @@ done.early:
 }
 
 // The branch proves that the index is not negative; flattened, the conversion runs for all lanes.
-TEST(SimtDivergentValues, ConversionsOfFlattenedBranchesDoNotKeepTheBranchesFacts) {
+TEST(SimtDivergentValues, IfConversionDropsPoisonFlagsOfConversions) {
   compare_all(kernel(R"(
   %a = load i32, ptr %in, align 4
   %p2 = getelementptr i8, ptr %in, i64 8
@@ -166,7 +166,7 @@ used:
   br label %done)");
 }
 
-TEST(SimtDivergentValues, VariablesThatSomeThreadsSetAndUseKeepTheirValue) {
+TEST(SimtDivergentValues, VariablesAssignedByOneGroupAreNotOverwrittenByOthers) {
   const char* const barrier = "  call void @cucpu.barrier.sync(i32 0, i32 0, i1 true)";
   const char* const conditions[] = {"eq i32 %tid, 31", "ult i32 %tid, 39", "eq i32 %tid, 0",
                                     "ugt i32 %tid, 20"};
@@ -181,7 +181,7 @@ TEST(SimtDivergentValues, VariablesThatSomeThreadsSetAndUseKeepTheirValue) {
 }
 
 // %w has a value only from the second turn on, and is used only where it has one.
-TEST(SimtDivergentValues, AVariableWithoutAValueBeforeItsLoopPoisonsNothing) {
+TEST(SimtDivergentValues, APhiWithAnUndefinedStartValuePoisonsNoOtherLane) {
   compare_all(kernel(R"(
   %high = icmp ugt i32 %tid, 30
   br label %loop
@@ -242,7 +242,7 @@ after:
   %early = phi i32 [%now, %read], [0, %0])"));
 }
 
-TEST(SimtDivergentValues, AReadInALoopSeesWhatItsOwnThreadHasWritten) {
+TEST(SimtDivergentValues, AReadInALoopReturnsTheLastWriteOfItsThread) {
   compare_all(kernel(R"(
   %shared = call ptr @cucpu.shared()
   %first.thread = icmp eq i32 %tid, 0
@@ -278,7 +278,7 @@ write:
 }
 
 // LLVM's pass for irreducible loops knows no switches.
-TEST(SimtDivergentValues, ASwitchIntoTheMiddleOfALoopIsRunOrRefused) {
+TEST(SimtDivergentValues, AnIrreducibleLoopIsVectorizedOrRejected) {
   const auto block = [](const std::string& name, const std::string& next,
                         const std::string& other) {
     return name + ":\n  %c" + name + " = load i32, ptr %left, align 4\n  %d" + name +
@@ -307,7 +307,7 @@ end:
 }
 
 // A loop with a vote, unswitched on a condition that differs between lanes.
-TEST(SimtDivergentValues, AWarpOperationOnBothSidesOfADivergentBranchIsRefused) {
+TEST(SimtDivergentValues, AWarpOperationOnBothSidesOfADivergentBranchIsRejected) {
   Work work = work_of(1, 32);
   const auto votes = [](const char* other_mask) {
     return kernel(

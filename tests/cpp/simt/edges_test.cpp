@@ -176,7 +176,7 @@ const Condition kConditions[] = {
      false},
 };
 
-TEST(SimtEdges, NeighbouringLanesThatGoOnAreComputedOnceEach) {
+TEST(SimtEdges, ActiveLanesAtAnEdgeAreComputedOnceEach) {
   for (const Condition& condition : kConditions) {
     for (const char* body : {kNeighbours, kInPlace, kFarApart, kOtherSizes}) {
       SCOPED_TRACE(std::string{condition.name} + body);
@@ -201,7 +201,7 @@ TEST(SimtEdges, NeighbouringLanesThatGoOnAreComputedOnceEach) {
 }
 
 // An atomic would count twice, and a row that is no multiple of the width has no such groups.
-TEST(SimtEdges, WhatMustNotHappenTwiceIsMasked) {
+TEST(SimtEdges, AtomicsCallsAndVolatileAccessesAtAnEdgeAreMasked) {
   const char* const count = R"(
   %d = add i64 %out, %o
   %pd = inttoptr i64 %d to ptr

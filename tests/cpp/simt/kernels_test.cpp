@@ -63,7 +63,7 @@ TEST(SimtKernels, LanesLeaveADivergentLoopOneByOne) {
   EXPECT_EQ(report.divergent_loops, 1u);
 }
 
-TEST(SimtKernels, AnAddressFromBeforeABranchServesTheLanesThatTakeIt) {
+TEST(SimtKernels, AStridedAddressIsReusedInADivergentBranch) {
   for (std::uint32_t k : {0u, 8u}) {
     Work work;
     work.block = {96, 1, 1};
@@ -73,7 +73,7 @@ TEST(SimtKernels, AnAddressFromBeforeABranchServesTheLanesThatTakeIt) {
   }
 }
 
-TEST(SimtKernels, ABranchThatOneThreadTakesRunsForItsLaneAloneAndGroupsBehindTheLastAreSkipped) {
+TEST(SimtKernels, ABranchOfOneThreadIsScalarAndGroupsWithoutActiveThreadsAreSkipped) {
   for (std::uint32_t k : {0u, 1u, 15u, 16u, 31u, 50u, 94u, 95u, 96u, 4000000000u}) {
     Work work;
     work.grid = {3, 1, 1};
@@ -86,7 +86,7 @@ TEST(SimtKernels, ABranchThatOneThreadTakesRunsForItsLaneAloneAndGroupsBehindThe
   }
 }
 
-TEST(SimtKernels, GroupsThatTheFirstRegionIsLeftBeforeGoOnWithAllTheirLanes) {
+TEST(SimtKernels, GroupsThatSkipTheFirstRegionContinueWithAllLanes) {
   for (std::uint32_t threads : {64u, 96u, 100u, 37u}) {
     Work work;
     work.grid = {4, 1, 1};
@@ -107,12 +107,12 @@ cucpu::simt::Report compare_cells(const std::string& far) {
   return compare(parse(text.replace(text.find("FAR"), 3, far)), work);
 }
 
-TEST(SimtKernels, ALoadBetweenTwoThatAllThreadsMakeIsNoReasonToPart) {
+TEST(SimtKernels, ALoadBetweenTwoExecutedLoadsIsIfConverted) {
   EXPECT_EQ(compare_cells("8").divergent_branches, 0u);
   EXPECT_EQ(compare_cells("4092").divergent_branches, 0u);
 }
 
-TEST(SimtKernels, ALoadThatMightBeOnAPageNobodyTouchedStaysBehindItsBranch) {
+TEST(SimtKernels, ALoadThatMayFaultIsNotIfConverted) {
   EXPECT_GT(compare_cells("4096").divergent_branches, 0u) << "two pages and a bit";
   EXPECT_GT(compare_cells("-4").divergent_branches, 0u) << "on the other side";
 }
@@ -138,7 +138,7 @@ TEST(SimtKernels, BarriersInAUniformLoopSplitTheBlockIntoRegions) {
   EXPECT_TRUE(report.groups_agree);
 }
 
-TEST(SimtKernels, ThreadsThatReturnedAreNotWaitedForAtABarrier) {
+TEST(SimtKernels, ABarrierDoesNotWaitForExitedThreads) {
   for (std::uint32_t n : {1u, 31u, 50u, 64u, 100u, 128u}) {
     Work work;
     work.block = {128, 1, 1};
@@ -166,7 +166,7 @@ TEST(SimtKernels, ABarrierCountsOverTheWholeBlock) {
   }
 }
 
-TEST(SimtKernels, AnIndexThatWrapsInsideAGroupIsSeen) {
+TEST(SimtKernels, AnIndexThatWrapsInsideAGroupTakesMaskedCode) {
   for (std::uint32_t start : {0u, 2147483640u, 2147483600u, 4294967290u}) {
     Work work;
     work.block = {64, 1, 1};
@@ -192,7 +192,7 @@ TEST(SimtKernels, ARetryLoopOfCompareAndSwapEnds) {
   compare(parse(kernel("cas")), work);
 }
 
-TEST(SimtKernels, ALoopThatTakesALockIsRefused) {
+TEST(SimtKernels, ALoopThatAcquiresALockIsRejected) {
   Work work;
   work.buffers = {std::vector<std::uint32_t>(1)};
   auto report = run_vectorized(parse(kernel("lock")), work, 16);
@@ -215,7 +215,7 @@ TEST(SimtKernels, OneThreadMayWaitForAnotherBlock) {
   }
 }
 
-TEST(SimtKernels, AWaitThatThreadsOfTheSameBlockMayEndIsRefused) {
+TEST(SimtKernels, ASpinLoopOnTheSameBlockIsRejected) {
   Work work;
   work.block = {64, 1, 1};
   work.buffers = {std::vector<std::uint32_t>(64, 1)};
@@ -243,7 +243,7 @@ TEST(SimtKernels, PrivateArraysAndRowsOfATwoDimensionalBlock) {
   }
 }
 
-TEST(SimtKernels, RowsOfNeighbouringBlocksAreRunThroughTogether) {
+TEST(SimtKernels, RowsOfNeighbouringBlocksFormAStrip) {
   for (cucpu::Dim3 block : {cucpu::Dim3{32, 3, 1}, cucpu::Dim3{16, 2, 1}, cucpu::Dim3{64, 4, 1},
                             cucpu::Dim3{4, 5, 1}}) {
     for (std::uint32_t blocks : {1u, 2u, 9u, 40u}) {
@@ -263,7 +263,7 @@ TEST(SimtKernels, RowsOfNeighbouringBlocksAreRunThroughTogether) {
   }
 }
 
-TEST(SimtKernels, AComparisonWithAMultipleOfTheWidthPartsNoLanes) {
+TEST(SimtKernels, AComparisonWithAMultipleOfTheWidthIsUniform) {
   const std::tuple<const char*, const char*, bool> rows[] = {
       {"ult", "32", true},  {"ule", "31", true},  {"ugt", "31", true},  {"uge", "32", true},
       {"slt", "64", true},  {"sgt", "63", true},  {"ult", "33", false}, {"ule", "32", false},

@@ -92,7 +92,7 @@ void check(const std::string& body, bool shortened) {
 #endif
 }
 
-TEST(SimtNans, OfArithmeticAreThoseOfAGpu) {
+TEST(SimtNans, ArithmeticProducesTheCanonicalNan) {
   for (const char* body :
        {"%x = fadd float %a, %b", "%x = fsub float %a, %b", "%x = fmul float %a, %b",
         "%x = fdiv float %a, %b", "%x = call float @llvm.sqrt.f32(float %a)",
@@ -103,7 +103,7 @@ TEST(SimtNans, OfArithmeticAreThoseOfAGpu) {
 }
 
 // The processor's choice would be the NaN that signals, made quiet.
-TEST(SimtNans, ThatMaySignalAreReplacedByATest) {
+TEST(SimtNans, PossibleSignalingNansAreTested) {
   for (const char* body : {"%x = select i1 true, float %a, float %b",
                            "%s = fadd float %a, %b\n%c = icmp ult i32 %tid, 77\n"
                            "%x = select i1 %c, float %s, float %b",
@@ -148,7 +148,7 @@ TEST(SimtNans, MinAndMaxOfArithmeticAreOneInstruction) {
     check_extremes(two + body, 0);
 }
 
-TEST(SimtNans, MinAndMaxOfWhatWasLoadedMakeItQuietOnce) {
+TEST(SimtNans, MinAndMaxOfLoadedValuesQuietThemOnce) {
   const std::string sum = "%s = fadd float %a, %b\n";
   check_extremes("%x = call float @llvm.maxnum.f32(float %a, float %b)", 2);
   check_extremes(sum + "%x = call float @llvm.minnum.f32(float %s, float %b)", 1);
@@ -170,7 +170,7 @@ TEST(SimtNans, MinAndMaxOfWhatWasLoadedMakeItQuietOnce) {
 
 // All comparisons of a value with a bound, for which one instruction is the choice between the two
 // or is not: of two zeros it takes one by its sign, and LLVM takes any.
-TEST(SimtNans, BoundsOfArithmeticAreOneInstruction) {
+TEST(SimtNans, ClampsOfArithmeticAreOneInstruction) {
   const auto choice = [](const std::string& how, const std::string& bound, bool keeps,
                          const std::string& of = "%s") {
     const std::string x = "float " + of, other = "float " + bound;

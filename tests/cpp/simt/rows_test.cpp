@@ -144,7 +144,7 @@ body:
      0},
 };
 
-TEST(SimtRows, ConditionsOfARowAreDecidedOnce) {
+TEST(SimtRows, ConditionsOfARowAreTestedOnce) {
   for (const Case& one : kCases) {
     SCOPED_TRACE(one.name);
     for (std::uint32_t p : {0u, 5u, 8u})
@@ -195,7 +195,7 @@ const Case kExtensions[] = {
      0},
 };
 
-TEST(SimtRows, GroupsOfARowThatDoesNotWrapNeedNotLook) {
+TEST(SimtRows, GroupsOfARowWithoutWrappingHaveNoGuards) {
   const char* const seen = R"(
   %far = mul i64 %w1, 1000003
   %up = lshr i64 %far, 32
@@ -221,7 +221,7 @@ put:
 }
 
 // A load of a thread that returns then may fault: it is done, whatever the row says.
-TEST(SimtRows, WhatMayFaultIsDone) {
+TEST(SimtRows, RowConditionsDoNotSkipFaults) {
   const char* const text = R"(
   %seen = load volatile i32, ptr %pd, align 4
   %c = icmp sge i32 %y, %p

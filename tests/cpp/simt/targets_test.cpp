@@ -140,7 +140,7 @@ TEST(SimtTargets, Avx512CodeOfTheTenKernelsWorksOnZmmRegisters) { look("x86-64-v
 
 // Hints stand together before the loads they are about; between loads they cost more than they
 // save.
-TEST(SimtTargets, AArch64CodeOfAStreamAsksAheadBeforeItLoads) {
+TEST(SimtTargets, AArch64CodePrefetchesStreamsBeforeItLoads) {
   auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
   if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
   const std::string ptx = ten();
@@ -167,7 +167,7 @@ TEST(SimtTargets, AArch64CodeOfAStreamAsksAheadBeforeItLoads) {
 
 // A value of sixteen lanes takes four of AArch64's registers: with many of them in use at a time,
 // eight lanes are faster. One register of AVX-512 holds all sixteen.
-TEST(SimtTargets, KernelsThatNeedManyVectorsAtATimeHaveFewerLanes) {
+TEST(SimtTargets, HighRegisterPressureHalvesTheWidth) {
   auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
   if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
   const std::string ptx = ten();
@@ -179,7 +179,7 @@ TEST(SimtTargets, KernelsThatNeedManyVectorsAtATimeHaveFewerLanes) {
 }
 
 // Where a value is one register, fewer lanes would need as many registers.
-TEST(SimtTargets, AValueOfOneRegisterKeepsItsLanes) {
+TEST(SimtTargets, RegisterPressureKeepsTheWidthOfOneRegister) {
   auto target = machine("x86-64-v4");
   if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
   std::string text = R"(.version 8.0
@@ -204,7 +204,7 @@ TEST(SimtTargets, AValueOfOneRegisterKeepsItsLanes) {
 
 // What says which group runs is for fault reports; between stores that stream through memory it is
 // dear, so it is said once.
-TEST(SimtTargets, KernelsWhoseAddressesFollowFromIndicesDoNotSayWhichGroupRuns) {
+TEST(SimtTargets, AddressesFromIndicesNeedNoStoreOfTheRunningGroup) {
   const std::string ptx = ten();
   const std::string field = std::to_string(offsetof(cucpu::BlockContext, current_thread));
   for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
@@ -254,7 +254,7 @@ TEST(SimtTargets, AnIndexFromMemoryIsAGatherOnAvx512AndAContiguousOneIsNot) {
 
 // The largest of a warp: FMAXNM once for each register that comes from memory, for each that is
 // left in a step (half of them, then the halves of one), and for what memory sees.
-TEST(SimtTargets, AArch64CodeOfTheLargestOfAWarpIsOneInstructionAStep) {
+TEST(SimtTargets, AArch64CodeOfAWarpMaximumIsOneInstructionPerStep) {
   auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
   if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
   std::string steps;

@@ -99,7 +99,7 @@ def test_uninitialized_read_is_reported_and_copies_initialize_memory() -> None:
         print(*run("ld.global.u32 %r3, [%rd1+512]; st.global.u32 [%rd1], %r3;", argument=ctypes.c_uint64(int(memory))))
     """
     text = expect(code.replace("{0}", ""), "719", {"CUCORE_CHECK": "init"})
-    assert "uninitialised read" in text and "device memory" in text
+    assert "uninitialized read" in text and "device memory" in text
     for write in (
         "driver.cuMemsetD32(memory, 0, 256)",
         "driver.cuMemcpyHtoD(memory, bytes(1024), 1024)",

@@ -127,7 +127,7 @@ def test_second_run_of_a_program_loads_all_code_from_the_cache(tmp_path):
         reports.append([line for line in done.stderr.splitlines() if "cucore" in line])
     first, second = reports
     assert any("vector: " in line for line in first) and any("scalar, " in line for line in first), first
-    assert any("functions called through pointers: compiled" in line for line in first), first
+    assert any("address-taken functions: compiled" in line for line in first), first
     assert len(second) >= 3 and all(line.endswith("from the cache on disk") for line in second), second
 
 
