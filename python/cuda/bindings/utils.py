@@ -93,7 +93,6 @@ def check_nvvm_compiler_options(options: Sequence[str]) -> bool:
 def warn_if_cuda_major_version_mismatch() -> None:
     """Warns once per process when the driver is older than the CUDA version whose interface this is."""
     from cucore.warning import warn
-
     from cuda.bindings import driver
 
     global _warned

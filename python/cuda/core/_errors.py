@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CUDAError(Exception):
     """A call into CUDA failed. ``code`` is the result as an int, ``name`` its symbol.
