@@ -37,7 +37,7 @@ class MemoryEmitter : public EmitterPart {
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
   /// The value in the highest lane that is on.
   Value* last_lane(Value* v);
-  void begin_block() { asked_.clear(); }
+  void begin_block() { pending_prefetches_.clear(); }
 
  private:
   Value* active_pointers(
@@ -56,16 +56,16 @@ class MemoryEmitter : public EmitterPart {
   unsigned extensions_in(Value* v, unsigned depth = 0) const;
   Value* contiguous(Value* pointer, std::int64_t size);
   Value* load_within_pages(llvm::Type*, Value* first, std::int64_t size, llvm::Align);
-  void emit_prefetch(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);  // streams.cpp
+  void emit_prefetch(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);  // prefetch.cpp
 
   llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> late_;
   Prefetches prefetches_;
-  struct Asked {
+  struct PendingPrefetch {
     Prefetch prefetch;
     llvm::LoadInst* load;
     std::uint64_t bytes;
   };
-  llvm::SmallVector<Asked, 4> asked_;  ///< prefetches of the current block
+  llvm::SmallVector<PendingPrefetch, 4> pending_prefetches_;  ///< prefetches of the current block
   llvm::DenseMap<Value*, Value*> private_memory_;
   llvm::DenseMap<std::pair<std::uint64_t, llvm::Type*>, Value*> parameters_;
 };

@@ -124,35 +124,35 @@ static bool hoist(Value* value, Instruction* before) {
 // Prefetches never fault. They come together before the loads of the block: a prefetch between two
 // loads costs more than it saves.
 void MemoryEmitter::emit_prefetch(LoadInst& load, LoadInst* made, std::uint64_t bytes) {
-  const auto stream = prefetches_.find(&load);
-  if (stream == prefetches_.end() || mode() != Full) return;
-  asked_.push_back({stream->second, made, bytes});
-  if (!stream->second.last) return;
-  Instruction* const first = asked_.front().load;
-  if (all_of(asked_, [&](const Asked& asked) {
-        return asked.load->getParent() == first->getParent() &&
-               hoist(asked.load->getPointerOperand(), first);
+  const auto found = prefetches_.find(&load);
+  if (found == prefetches_.end() || mode() != Full) return;
+  pending_prefetches_.push_back({found->second, made, bytes});
+  if (!found->second.last) return;
+  Instruction* const first = pending_prefetches_.front().load;
+  if (all_of(pending_prefetches_, [&](const PendingPrefetch& pending) {
+        return pending.load->getParent() == first->getParent() &&
+               hoist(pending.load->getPointerOperand(), first);
       })) {
     const IRBuilderBase::InsertPointGuard here{b_};
     b_.SetInsertPoint(first);
-    for (const Asked& asked : asked_) {
-      Value* from = asked.load->getPointerOperand();
-      if (Value* step = asked.stream.step ? scalar(asked.stream.step) : nullptr) {
+    for (const PendingPrefetch& pending : pending_prefetches_) {
+      Value* from = pending.load->getPointerOperand();
+      if (Value* step = pending.prefetch.step ? scalar(pending.prefetch.step) : nullptr) {
         if (!hoist(step, first)) continue;
-        const auto turns = static_cast<std::uint64_t>(asked.stream.factor * kTurns);
+        const auto turns = static_cast<std::uint64_t>(pending.prefetch.factor * kTurns);
         from = b_.CreateGEP(
             b_.getInt8Ty(), from,
             b_.CreateMul(b_.CreateSExtOrTrunc(step, b_.getInt64Ty()), b_.getInt64(turns)));
       } else {
         from = b_.CreateGEP(b_.getInt8Ty(), from, b_.getInt64(kAhead));
       }
-      for (std::uint64_t line = 0; line < asked.bytes; line += kLine)
+      for (std::uint64_t line = 0; line < pending.bytes; line += kLine)
         b_.CreateIntrinsic(Intrinsic::prefetch, {from->getType()},
                            {b_.CreateGEP(b_.getInt8Ty(), from, b_.getInt64(line)), b_.getInt32(0),
                             b_.getInt32(3), b_.getInt32(1)});
     }
   }
-  asked_.clear();
+  pending_prefetches_.clear();
 }
 
 }  // namespace cucpu::simt
