@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures calls with hardware performance counters: instructions, cycles, cache and branch misses per call.
 
     python bench/counters.py [--build FOLDER] [--null] [--json FILE] [ROW...]

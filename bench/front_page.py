@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the numbers of docs/benchmarks to README.md: python bench/front_page.py.
 
 `bench/run.py --docs` and `bench/python/kernels.py --markdown` call it, so that README.md has the latest numbers.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts the instructions per call of the Python packages on the null driver.
 
     python bench/instructions.py [--device | --steps] [--build FOLDER] [--check FILE] [--write FILE] [--profile FOLDER] [NAME...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders docs/benchmarks/README.md and a plot of every run from the JSON files of bench/run.py.
 
     python bench/page.py [--check] [FOLDER]

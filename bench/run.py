@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures the cost of calls on all sides, interleaved in one run, and prints ratios.
 
     python bench/run.py [--slices N] [--longest SECONDS] [--json FILE] [--svg FILE] [--docs FOLDER --name NAME] [--build FOLDER] [--null]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Enables callgrind client requests in a benchmark if valgrind's header is installed. CMake checks for the header instead
 # of __has_include, because a compiler cache does not detect a header that was installed later.
 include(CheckIncludeFileCXX)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders <library>_facts.inc: one row per size, offset, value and prototype, to be compared with a header.
 
 The rows are compiled twice, with the rendered header and with NVIDIA's. Both must match the table.

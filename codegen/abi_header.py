@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders cucore/abi/<library>.h: the C ABI of a CUDA library, declared from the facts."""
 
 from __future__ import annotations

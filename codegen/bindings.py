@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders the tables of src/python/bindings (rows.hpp): functions, parameters, classes, fields, enum members.
 
 Only data is rendered; the C++ engine implements each role once. codegen/README.md defines the roles.

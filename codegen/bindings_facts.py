@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts about the Python bindings that headers do not contain: attribute value types, buffer sizes, callback shapes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders the type stubs of cuda.bindings from the rows of the extension module."""
 
 from __future__ import annotations

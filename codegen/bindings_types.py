@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps C types to Python classes: the class names of one library and their layout.
 
 A class comes from an enum, from a struct or union (and from each typedef of it, as a derived class), from a typedef of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C declarations from the type spellings of api/: 'char[16]' and 'b' become 'char b[16]'."""
 
 from __future__ import annotations

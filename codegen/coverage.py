@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts the functions that the CPU device implements and renders them as JSON (for `cucore coverage`) and as a page.
 
 A driver function is implemented if the library has a strong definition of its symbol: the rendered stubs are weak.

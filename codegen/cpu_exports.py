@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders the exports of the CPU device: a weak definition of every driver symbol, and the table of cuGetProcAddress.
 
 A strong definition in cpu/api replaces the weak one at link time, so implementing a function needs no registration.

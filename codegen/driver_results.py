@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders driver_results.inc: name and description of every CUresult, for programs without a driver."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders driver_functions.inc: one row per driver function, for the table of src/driver."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the dynamic symbols that a 64-bit little-endian ELF library defines, and their binding."""
 
 from __future__ import annotations

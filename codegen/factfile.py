@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The file format of api/*.json: an object of sections with one fact per line, sorted, so that diffs are readable."""
 
 from __future__ import annotations

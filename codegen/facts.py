@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The facts of one library as typed objects: api/<library>.json merged with api/overlay/<library>.json."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders the exports of the CPU device's NVML: a weak definition of every symbol that returns "not supported".
 
 A strong definition in cpu/nvml replaces the weak one at link time. The test double exports the same symbols.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders the page of promises: the promises of each case, and the tests that verify them.
 
 tests/promises.json lists the cases and sentences. A test names the promise that it verifies: in Python with the marker

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders api/ptx.json into the C++ tables of cpu/ptx: modifiers, emitters, rows and special registers."""
 
 from __future__ import annotations

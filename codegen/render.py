@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders api/ into the build folder. Uses the standard library only. CMake runs it:
 
 python codegen/render.py --out DIR [--only NAME ...]     writes the files that changed

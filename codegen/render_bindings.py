@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders the tables and type stubs of cuda.bindings into a folder.
 
 python codegen/render_bindings.py --out DIR [--apis driver nvrtc ...]

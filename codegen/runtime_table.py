@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders runtime_table.inc (one row per runtime function) and runtime_errors.inc (names of error codes)."""
 
 from __future__ import annotations

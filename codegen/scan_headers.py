@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintainer's tool: reads CUDA headers with libclang and writes the facts to api/*.json.
 
 Requires the PyPI packages libclang and nvidia-* (headers). It writes only facts: names, types, values, sizes and

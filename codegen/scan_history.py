@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintainer's tool: finds the first release of each function in the headers of older wheels.
 
     pip download --no-deps -d WHEELS nvidia-cuda-runtime-cu12==12.4.99 ...      one wheel per release

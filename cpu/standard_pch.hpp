@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/standard_pch.hpp: the standard headers most files of the driver layer need, precompiled once:
 // reading them is half of every compilation there. Files still include what they use.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sphinx settings. `make docs` calls tools/docs, which lays the sources and the rendered pages out in build/docs first."""
 
 project = "cucore"

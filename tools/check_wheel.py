@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that a wheel is self-contained, and sets its manylinux tag.
 
     python tools/check_wheel.py dist/cucore-0.1.0-cp312-cp312-linux_x86_64.whl

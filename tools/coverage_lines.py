@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints the C++ line coverage of a build with --coverage, by folder.
 
     python tools/coverage_lines.py build/coverage

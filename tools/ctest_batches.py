@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/ctest_batches.py FOLDER JOBS LOG [EXCEPT]: runs the ctest tests of a build folder in batches, JOBS processes in parallel, and prints their counts.
 
 ctest starts a process for each test. Under the address sanitizer the leak check at process exit takes seconds on AArch64 (GCC's library

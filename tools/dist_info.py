@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the dist-info metadata that `cmake --install` does not create, so that version and entry points are found."""
 
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/fuzz_run.py BUILD OUT SECONDS [NAME=PROCESSES...]: runs built fuzzers in parallel and prints statistics.
 
 The processes of a fuzzer share a corpus in BUILD/grown, which starts as the committed corpus. A process that ends with a finding is restarted for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes wheels named cuda-core, cuda-bindings, cuda-pathfinder and cuda-python that contain only a dependency on cucore.
 
 They satisfy packages that depend on NVIDIA's packages by name. Their versions are those of the provided modules with a local

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shows how far a build is: reads a log from standard input, keeps it in a file, and prints the steps `[n/m]` that ninja reports.
 
     pip wheel . -v 2>&1 | python tools/progress.py build/wheel.log

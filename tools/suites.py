@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/suites.py LOGS JOBS [--widths=1,4] [PYTEST ARGUMENTS]: runs the Python suites in JOBS parallel pytest processes and prints the sum of their counts.
 
 A suite is a folder of tests, or each file of a slow folder. The suites that took longest in the previous run start first.

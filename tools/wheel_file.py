@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes a wheel: a zip file with a RECORD of its files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // null_driver.cpp: a CUDA driver whose functions do nothing and succeed. A benchmark on it shows
 // the cost of the layers above the driver: CUCORE_DEVICE=cpu CUCORE_CPU_LIBRARY=<this library>. It
 // computes nothing; its results are only consistent enough for the benchmarks (the kernel k3 has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures allocation and free: the time inside the driver's two calls, called from C and from `cuda.core`.
 
     python bench/python/allocate.py [--build FOLDER] [--seconds N] [--driver libcuda.so.1]

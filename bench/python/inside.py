@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls the C driver API from C in a Python process: inside.py bench_overhead_inside.so [libcuda.so.1]
 
 The time of a driver call depends on its process: on other loaded libraries and on the memory layout. This side separates that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares kernels on the CPU device with native C++, PoCL and Numba's parallel CPU code; prints ratios.
 
     python bench/python/kernels.py [--build FOLDER] [--rounds N] [--threads N] [--markdown FILE] [--set ten|more|all] [kernel ...]

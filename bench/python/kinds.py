@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures every kind of operation of `cuda.bindings`, with cucore's packages or NVIDIA's on the path.
 
 Creation of structs, reading and setting of fields, enums, handles, and calls by the kinds of their arguments and results, including

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lower bound of a call from Python: least.py libbench_overhead_least.so libcuda.so.1 kept|given_up [NAME...]
 
 C functions that ignore their arguments make the calls of bench/cpp/overhead/raw.cpp, with the GIL held or released. They are called

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures the same rows with other packages: others.py CuPy|Triton|numba-cuda [NAME...]. One package per process.
 
 Exits with status 3 and the reason on standard error if the package cannot be used.

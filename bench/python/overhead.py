@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures calls of `cuda.core` and `cuda.bindings`, with cucore's packages or NVIDIA's on the path.
 
 Names on the command line select rows. Rows have the same names in bench/cpp/overhead and bench/python/others.py.

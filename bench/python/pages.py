@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Host memory of the same kind for every side: the time of a copy of a megabyte depends on its pages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The empty kernels of the overhead benchmarks: k<n> has n arguments (pointer, float, int, double, repeated)."""
 
 from __future__ import annotations

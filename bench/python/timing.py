@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures a call: many calls per sample, without the loop overhead.
 
 The result is nanoseconds per call, or instructions per call under callgrind (started by bench/instructions.py).

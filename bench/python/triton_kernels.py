@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Empty Triton kernels, in a separate file because Triton reads a function's source from its file."""
 
 import triton  # type: ignore[import-not-found]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads declarations of one translation unit into plain dictionaries."""
 
 from __future__ import annotations

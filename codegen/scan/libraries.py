@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The headers of each library, and the conversion of their declarations to the tables of api/."""
 
 from __future__ import annotations

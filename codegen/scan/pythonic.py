@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python names of C types: numbered names of records defined in place, and the classes of modules that rename.
 
 cuda.bindings.driver names records that are defined inside others anon_struct0, anon_union2 and so on, in header order.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assigns roles to parameters. codegen/README.md lists the roles.
 
 Roles come from the Python signature of a function, or from C types and names if it has none. Other roles are specified in

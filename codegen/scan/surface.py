@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the Python signatures of cuda.bindings to find out which pointers a caller passes.
 
 A parameter that the Python function takes is an input; a pointer that it does not take is an output. The annotation

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps driver symbols to functions and CUDA versions.
 
 cuda.h maps a function's name to a versioned symbol with macros (cuMemAlloc to cuMemAlloc_v2). cudaTypedefs.h contains the

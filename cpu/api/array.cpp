@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuArray* and cuMipmappedArray*.
 #include "cpu/device/array.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuCheckpoint*: stops a process for a checkpoint. All state of the CPU device is memory of the
 // process, so a checkpoint only waits for running work and blocks further calls until the unlock.
 #include <signal.h>

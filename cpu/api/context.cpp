@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuCtx* and cuDevicePrimaryCtx*.
 #include "cpu/device/context.hpp"
 

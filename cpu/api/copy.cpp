@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemcpy*: copies between host, device and arrays, across devices, and in batches.
 #include "cpu/device/copy.hpp"
 

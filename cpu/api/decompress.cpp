@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemBatchDecompressAsync.
 #include "cpu/image/decompress.hpp"
 

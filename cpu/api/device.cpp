@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDevice*: the devices and their attributes.
 #include "cpu/device/device.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuImportExternalMemory, cuExternalMemoryGetMapped*.
 #include "cpu/device/external_memory.hpp"
 

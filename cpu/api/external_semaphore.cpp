@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuImportExternalSemaphore, cuSignalExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync.
 #include "cpu/device/external_semaphore.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDeviceGetClique*: groups of devices with access to each other's memory. All devices of
 // CUCORE_CPU_DEVICES form one clique; a single device is in none.
 #include <algorithm>

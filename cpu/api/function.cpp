@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuFunc*.
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"

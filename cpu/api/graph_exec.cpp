@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuGraphInstantiate*, cuGraphLaunch, cuGraphExec*.
 #include "cpu/device/capture.hpp"
 #include "cpu/device/copy.hpp"

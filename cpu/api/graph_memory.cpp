@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDeviceGetGraphMemAttribute, cuDeviceSetGraphMemAttribute, cuDeviceGraphMemTrim.
 #include "cpu/device/guard.hpp"
 #include "cpu/graph/graph.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuGraphCreate, cuGraphAdd*Node, and queries of nodes and edges.
 #include <algorithm>
 #include <cstring>

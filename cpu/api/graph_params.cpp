@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuGraph*NodeGetParams and cuGraph*NodeSetParams.
 #include "cpu/device/copy.hpp"
 #include "cpu/device/external_semaphore.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Green contexts: shares of the host's cores. As many host threads run the kernels of a green
 // context as its share allows (exec/thread_pool.cpp). Work queues are stored without effect: every
 // stream is a queue of its own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuInit, versions, symbol lookup, names of results.
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuIpc*: memory and events that two processes share.
 #include "cpu/device/ipc.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches of the first CUDA versions: shape and arguments of a function are set one by one, then
 // cuLaunch runs it. Also the cooperative launch on several devices.
 #include <cstring>

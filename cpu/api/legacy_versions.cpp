@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entry points of earlier CUDA versions with other parameters, for programs compiled with those
 // versions.
 #define CUCORE_ABI_ALL_VERSIONS

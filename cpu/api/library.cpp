@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuLibrary* and cuKernel*.
 #include "cpu/device/capture.hpp"
 #include "cpu/device/guard.hpp"

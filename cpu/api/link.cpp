@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuLink*: links PTX, containers, object files and archives into one container.
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"

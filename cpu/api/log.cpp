@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuLogs*.
 #include "cpu/base/log.hpp"
 

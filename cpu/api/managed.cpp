@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemAllocManaged, cuMemAdvise, cuMemPrefetch*, cuMemRangeGetAttribute*. There is one memory, so
 // nothing moves.
 #include <cstring>

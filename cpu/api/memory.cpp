@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemAlloc*, cuMemFree*, cuMemHost*.
 #include "cpu/device/memory.hpp"
 

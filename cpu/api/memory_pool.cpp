@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemPool*, cuMemAllocAsync, cuMemFreeAsync.
 #include "cpu/device/memory_pool.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMulticast*.
 #include "cpu/device/multicast.hpp"
 

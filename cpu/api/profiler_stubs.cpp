@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiler, core dumps, notifications: a CPU device has none. Settings are stored and returned, and
 // callbacks are never called.
 #include <cstring>

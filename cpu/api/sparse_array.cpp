@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemMapArrayAsync, cuArrayGetSparseProperties, cuMipmappedArrayGetSparseProperties.
 #include "cpu/device/sparse_array.hpp"
 

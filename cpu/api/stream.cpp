@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuStream*: creation, queries, waits, callbacks, attributes.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuStream*Capture*, cuThreadExchangeStreamCaptureMode.
 #include "cpu/device/guard.hpp"
 #include "cpu/graph/capture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuTensorMap*: descriptors of tensors for bulk tensor copies.
 #include "cpu/device/tensor_map.hpp"
 

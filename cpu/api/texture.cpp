@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuTexObject* and cuSurfObject*.
 #include "cpu/device/texture.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuTexRef*, cuSurfRef*, cuModuleGetTexRef, cuModuleGetSurfRef.
 #include "cpu/device/texture_reference.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuUserObject*: objects of the program that graphs keep alive.
 #include <algorithm>
 

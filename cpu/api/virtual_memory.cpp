@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess: addresses and memory apart. Memory is
 // a memfd, so another process can import its handle.
 #include "cpu/device/virtual_memory.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cpu/base/control_group.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/base/control_group.hpp: the memory limit of the process's control group.
 #pragma once
 

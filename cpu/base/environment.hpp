@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/base/environment.hpp: reads environment variables of the CPU device, for the driver layer,
 // the engine and NVML. Header-only, because these are separate libraries.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exceptions of the driver.
 #include "cpu/base/error.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/base/error.hpp: how a failure inside the driver becomes a CUresult.
 #pragma once
 

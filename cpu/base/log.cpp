@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last messages of the driver, and the callbacks that receive new ones.
 #include "cpu/base/log.hpp"
 

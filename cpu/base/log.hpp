@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/base/log.hpp: the error log of cuLogs*: a bounded list of messages, and callbacks that
 // receive each new one.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The region of handle slots.
 #include "cpu/base/object.hpp"
 

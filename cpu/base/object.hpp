@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/base/object.hpp: reference-counted objects and their handles.
 // A handle is the address of a slot in one reserved region. Any value a caller passes is therefore
 // checked without an access to unmapped memory: a handle of the wrong kind, a stale handle or an

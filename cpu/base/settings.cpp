@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUCORE_*, CUDA_VISIBLE_DEVICES and CUDA_LAUNCH_BLOCKING.
 #include "cpu/base/settings.hpp"
 

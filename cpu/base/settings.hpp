@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/base/settings.hpp: settings of the CPU device from the environment, read once by cuInit.
 #pragma once
 

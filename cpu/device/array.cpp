@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays and mipmapped arrays: layout and memory.
 #include "cpu/device/array.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/array.hpp: CUDA arrays: pitched memory with a format. Layers, cube faces and depth are
 // slices.
 #pragma once

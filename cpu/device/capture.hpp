@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/capture.hpp: the interface of stream capture for entry points and queues;
 // cpu/graph/capture.cpp implements it.
 #pragma once

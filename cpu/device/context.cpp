@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts, and the stack of current contexts of each thread.
 #include "cpu/device/context.hpp"
 

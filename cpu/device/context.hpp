@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/context.hpp: contexts: the streams and resources of a program on one device; the stack
 // of current contexts of each thread.
 #pragma once

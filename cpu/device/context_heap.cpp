@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The heap of kernels: the host's allocator with a limit.
 #include "cpu/device/context_heap.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/context_heap.hpp: malloc and free inside kernels: a heap for each context, bounded by
 // CU_LIMIT_MALLOC_HEAP_SIZE and by the device's memory.
 #pragma once

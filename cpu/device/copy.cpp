@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies: checks of source and destination, and submission to a stream.
 #include "cpu/device/copy.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/copy.hpp: makes copy operations from the descriptions of calls and graph nodes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects that are released after the work queued before.
 #include "cpu/device/deferred.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/deferred.hpp: deferred release: objects that queued work may still use.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/device.hpp: the visible devices of this process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events: points in streams.
 #include "cpu/device/event.hpp"
 

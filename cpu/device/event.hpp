@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/event.hpp: events: the last recorded point in a stream.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mappings of imported memory.
 #include "cpu/device/external_memory.hpp"
 

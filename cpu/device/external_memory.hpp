@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/external_memory.hpp: memory imported as a file descriptor: an export of
 // cuMemExportToShareableHandle, a memfd or a dma-buf.
 #pragma once

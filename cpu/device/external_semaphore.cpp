@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Imported semaphores: eventfds, and counters in files.
 #include "cpu/device/external_semaphore.hpp"
 

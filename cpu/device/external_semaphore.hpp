@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/external_semaphore.hpp: imported semaphores and their operations in streams and
 // graphs.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memsets: checks of the range.
 #include "cpu/device/fill.hpp"
 

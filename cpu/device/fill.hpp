@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/fill.hpp: makes memset operations from the descriptions of calls and graph nodes.
 #pragma once
 

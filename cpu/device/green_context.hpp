@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/green_context.hpp: green contexts: contexts with a share of the host's cores.
 #pragma once
 

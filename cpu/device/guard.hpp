@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/guard.hpp: guarded(), which every entry point calls: it checks the state of the
 // process and turns exceptions into return codes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tickets, and events in pages of shared memory.
 #include "cpu/device/ipc.hpp"
 

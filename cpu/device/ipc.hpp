@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/ipc.hpp: memory and events that two processes share. A handle is a ticket that names a
 // descriptor of the exporting process; the importer opens it through /proc and checks that it is
 // still the same file, so a handle of a dead process opens nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernel launches: checks of shape and parameters, and execution.
 #include "cpu/device/kernel_op.hpp"
 

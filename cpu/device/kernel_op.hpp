@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/kernel_op.hpp: kernel launches as operations of streams and graph nodes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Libraries: code that is loaded into each context that uses it.
 #include "cpu/device/module.hpp"
 

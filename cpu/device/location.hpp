@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/location.hpp: locations and export handle types of allocations and pools.
 #pragma once
 

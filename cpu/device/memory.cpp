@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocation of device memory, and checks of address ranges.
 #include "cpu/device/memory.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/memory.hpp: allocation of device memory, and checks of address ranges.
 #pragma once
 

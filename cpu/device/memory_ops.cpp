@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Batches of memory operations.
 #include "cpu/device/memory_ops.hpp"
 

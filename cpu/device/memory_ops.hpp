@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/memory_ops.hpp: makes batches of memory operations for streams and graph nodes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/memory_pool.hpp: memory pools: stream-ordered allocation. A block freed in a stream is
 // reused in the same stream at once, in another stream when the free is complete, when that stream
 // waits for it anyway, or with a wait queued in between.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loaded modules and their functions.
 #include "cpu/device/module.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/module.hpp: loaded modules, libraries, and the functions in them.
 #pragma once
 

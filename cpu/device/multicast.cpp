@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects: memory of several devices at one address.
 #include "cpu/device/multicast.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/multicast.hpp: multicast objects: one address range for memory of several devices.
 // multimem instructions access every copy; other accesses use the first one.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Occupancy of a multiprocessor of compute capability 9.0.
 #include <algorithm>
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Access of contexts to memory of other devices.
 #include "cpu/device/peer_access.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/peer_access.hpp: the memory that kernels of a context may access when there are
 // several devices.
 #pragma once

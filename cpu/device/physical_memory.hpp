@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/physical_memory.hpp: memory without an address (cuMemCreate): a memfd that the program
 // maps.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles of sparse arrays.
 #include "cpu/device/sparse_array.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/sparse_array.hpp: memory of cuMemCreate under tiles of a sparse array, or under the
 // whole of an array with deferred mapping. A tile is 64 KiB of contiguous memory, so mapping a tile
 // is mapping pages; a tile without memory reads as zeros.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/submit.hpp: submits an operation to a stream: queued, captured into a graph, or run at
 // once.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor maps: the 128 opaque bytes hold a TensorMap.
 #include "cpu/device/tensor_map.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/tensor_map.hpp: writes the engine's tensor map into the opaque bytes of a CUtensorMap.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texture and surface objects. A handle's value is the address of the engine's TextureObject, which
 // device code reads.
 #include "cpu/device/texture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/texture.hpp: the state of texture objects, surface objects and texture references.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/texture_reference.hpp: texture and surface references. A reference is a variable of a
 // module that holds the handle of a texture object. Every setter makes a new object after the
 // context's work has ended, because kernels in flight may read the old one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mappings of physical memory.
 #include "cpu/device/virtual_memory.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/device/virtual_memory.hpp: reserved address ranges, and the physical memory or multicast
 // objects mapped into them (cuMemAddressReserve, cuMemMap).
 #pragma once

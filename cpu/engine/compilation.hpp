@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/compilation.hpp: the state of one compilation, which passes read and change.
 #pragma once
 

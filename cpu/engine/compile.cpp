@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/compile.cpp
 #include "cpu/engine/compile.hpp"
 

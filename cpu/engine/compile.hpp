@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/compile.hpp: one kernel from thread code to an object file.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/device_heap.hpp: malloc and free in kernels. The driver layer has a heap for each
 // context; kernels use that of their context on the thread that runs them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/dump.hpp: files of CUCORE_CPU_DUMP, lines of CUCORE_CPU_REPORT, and inputs of the
 // compiler that made it crash.
 #pragma once

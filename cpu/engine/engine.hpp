@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/engine.hpp: the interface of the engine to the driver layer. PTX is loaded as a
 // Module, and its kernels run as Launches. No LLVM in this header. Everything is thread-safe unless
 // a comment says otherwise.

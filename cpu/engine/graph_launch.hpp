@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/graph_launch.hpp: graph launches from kernels (cudaGraphLaunch,
 // cudaGetCurrentGraphExec in device code). The driver layer implements them; kernels call them on
 // the thread that runs them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit_module.hpp: the implementation of Module and Kernel: thread code, variables, and
 // the compiled code of kernels.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/launch.cpp: finds or compiles the code of a launch, and runs its grid.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/llvm_passes.hpp: passes of LLVM that pipeline.cpp runs, with their options. The names
 // are those of `opt -passes`.
 #pragma once

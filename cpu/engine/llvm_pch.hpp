@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/llvm_pch.hpp: the LLVM headers most engine files need, precompiled once. Files still
 // include what they use.
 #pragma once

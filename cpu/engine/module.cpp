@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/module.cpp: loads a module: parses PTX, translates it and places variables. Kernels
 // are compiled when they are launched.
 #include <llvm/Bitcode/BitcodeWriter.h>

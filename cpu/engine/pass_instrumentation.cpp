@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/pass_instrumentation.cpp
 #include "cpu/engine/pass_instrumentation.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/pass_instrumentation.hpp: what happens around every pass: its time is measured
 // (CUCORE_CPU_TIMES), its result is verified and dumped (CUCORE_CPU_DUMP=after:NAME).
 #pragma once

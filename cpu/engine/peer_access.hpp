@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/peer_access.hpp: peer access of kernels. With several devices a kernel may access only
 // memory of its own device and of devices whose peer access is enabled. The driver layer knows
 // which; kernels compiled after it has set these functions check their accesses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/pipeline.cpp: the order of all passes, from top to bottom. The header of a pass says
 // what it requires and what it guarantees.
 #include "cpu/engine/pipeline.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/pipeline.hpp: the order of all passes from PTX to machine code. pipeline.cpp has the
 // tables; docs/design/pipeline.md shows them.
 #pragma once

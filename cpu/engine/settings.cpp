@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/settings.cpp
 #include "cpu/engine/settings.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/settings.hpp: the engine's environment variables, read when a module is loaded.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/thread_code.cpp
 #include "cpu/engine/thread_code.hpp"
 

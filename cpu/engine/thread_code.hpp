@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/thread_code.hpp: the thread code of a module, and objects compiled from it, which the
 // disk cache keeps.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/exec/callback.hpp: host functions and stream callbacks may not call CUDA.
 #pragma once
 

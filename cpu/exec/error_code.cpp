@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maps exceptions to CUresult codes.
 #include "cpu/exec/error_code.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/exec/error_code.hpp: the CUresult of an exception: of the driver, of the engine or of the
 // standard library.
 #pragma once

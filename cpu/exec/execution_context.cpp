@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors and running grids of a context.
 #include "cpu/exec/execution_context.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/exec/execution_context.hpp: the part of a context that queues and host threads use: its
 // sticky error, its running grids, its share of the host's cores, and the streams that the legacy
 // default stream waits for. cpu/device/context.hpp derives the whole context from it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fault reports of queued work.
 #include "cpu/exec/memory_access.hpp"
 

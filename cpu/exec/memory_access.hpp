@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/exec/memory_access.hpp: accesses of queued work to memory that the program named. Memory that
 // is unmapped by then sets the context's error with a report, as a kernel's illegal access does.
 #pragma once

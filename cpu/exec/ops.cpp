@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations of streams and graph nodes.
 #include "cpu/exec/ops.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/exec/ops.hpp: operations of streams and graph nodes: copies, fills, host functions, memory
 // operations, event records.
 #pragma once

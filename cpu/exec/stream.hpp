@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/exec/stream.hpp: a stream: a queue of operations that run in order, one at a time.
 #pragma once
 

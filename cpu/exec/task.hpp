@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/exec/task.hpp: operations, and tasks: sequences of operations that host threads execute.
 // Ownership rule: one thread owns a task at a time. run() gives up the ownership by returning
 // `pending`; the thread that completes the pending operation owns the task next and calls drive()

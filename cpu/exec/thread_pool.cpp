@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workers, work sharing of grids, and the monitor that polls conditions and adds workers.
 #include "cpu/exec/thread_pool.hpp"
 

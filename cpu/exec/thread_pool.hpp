@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/exec/thread_pool.hpp: the host threads that run streams, graphs and kernels.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans with branches. Each lane is a task: independent branches run concurrently, and a branch
 // whose kernel waits for memory of another branch does not block that branch.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream capture: operations become nodes instead of work.
 #include "cpu/graph/capture.hpp"
 

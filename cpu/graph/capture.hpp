@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/graph/capture.hpp: stream capture: its begin and end, and the calls that add nodes.
 #pragma once
 

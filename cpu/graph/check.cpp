@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of graphs at instantiation.
 #include "cpu/graph/check.hpp"
 

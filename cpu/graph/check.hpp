@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/graph/check.hpp: checks of a graph at instantiation, apart from its structure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conditions of conditional nodes.
 #include "cpu/graph/condition.hpp"
 

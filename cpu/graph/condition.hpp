@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/graph/condition.hpp: the values that conditional nodes read and device code sets.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graph launches by kernels: fire-and-forget and tail launches.
 #include "cpu/graph/device_launch.hpp"
 

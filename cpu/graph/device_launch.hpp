@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/graph/device_launch.hpp: launches of graphs whose kernels may launch graphs.
 #pragma once
 

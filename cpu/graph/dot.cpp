@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs in the DOT language.
 #include <cstdio>
 #include <string>

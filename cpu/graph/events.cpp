@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of one graph launch.
 #include "cpu/graph/events.hpp"
 

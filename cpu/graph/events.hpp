@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/graph/events.hpp: events in graphs. A launch records the events of the graph's record nodes,
 // and waits for the records that the events of its wait nodes have at the call. As in a stream,
 // later records of these events have no effect.

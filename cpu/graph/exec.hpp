@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/graph/exec.hpp: executable graphs.
 #pragma once
 

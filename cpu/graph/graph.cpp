@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs, their nodes and edges.
 #include "cpu/graph/graph.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/graph/graph.hpp: graphs of operations, and plans: flat lists that launches execute.
 #pragma once
 

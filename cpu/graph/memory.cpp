@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of graphs' allocation nodes. For calls on the host it is allocated from a launch to its
 // free; the device's counters follow the work that has run.
 #include "cpu/device/memory.hpp"

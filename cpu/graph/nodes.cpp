@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations of graph nodes from their descriptions.
 #include "cpu/graph/nodes.hpp"
 

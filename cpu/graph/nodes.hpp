@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/graph/nodes.hpp: operations and parameters of graph nodes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parameters of graph nodes, by kind.
 #include <cstring>
 

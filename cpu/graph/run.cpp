@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans: made from graphs, run step by step. A run is a task: the thread that completes a step
 // continues with the next.
 #include "cpu/graph/run.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/graph/run.hpp: steps of plans, for linear plans and for plans with branches.
 #pragma once
 

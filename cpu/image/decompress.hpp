@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/image/decompress.hpp: decompressors of cuMemBatchDecompressAsync. The input is untrusted:
 // every length is checked.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Readers of fat binaries, ELF containers, archives and PTX text.
 #include "cpu/image/image.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/image/image.hpp: extracts PTX texts from the images that programs pass to cuModuleLoadData
 // and similar calls. Supported images: PTX text; fat binaries with PTX (plain, LZ4 or zstd); ELF
 // files with a section `.cucore.ptx` of PTX texts, each terminated by a zero byte; object files of

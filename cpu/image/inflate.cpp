@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Deflate (RFC 1951), read by zlib.
 #include <zlib.h>
 

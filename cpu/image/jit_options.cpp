@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of the JIT compiler.
 #include "cpu/image/jit_options.hpp"
 

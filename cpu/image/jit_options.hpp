@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/image/jit_options.hpp: CU_JIT_* options: read before a load, written after it (logs, time).
 #pragma once
 

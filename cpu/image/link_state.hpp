@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/image/link_state.hpp: the inputs of a link (cuLinkCreate) and its output.
 #pragma once
 

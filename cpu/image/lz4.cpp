@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LZ4 blocks: tokens of literals and matches.
 #include "cpu/image/lz4.hpp"
 

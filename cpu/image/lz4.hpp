@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/image/lz4.hpp: the LZ4 block format, as fat binaries use it (decoding only).
 #pragma once
 

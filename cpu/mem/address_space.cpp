@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reserved address range.
 #include "cpu/mem/address_space.hpp"
 

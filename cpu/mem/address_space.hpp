@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/mem/address_space.hpp: the address range of all memory of the CPU devices. Reserved without
 // memory; the owner of a part decides what is mapped there.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The map of allocations, and the allocator of device memory.
 #include "cpu/mem/allocation.hpp"
 

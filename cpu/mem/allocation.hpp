@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/mem/allocation.hpp: records of allocations, found by any address inside them.
 #pragma once
 

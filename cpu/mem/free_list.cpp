@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Free lists by block size. Every thread has a short list; blocks beyond its limit go to a shared
 // list. A thread with an empty list takes the whole shared list at once, which avoids the ABA
 // problem without a counter.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/mem/free_list.hpp: free lists for the small objects of a launch. The calling thread allocates
 // them and the thread that runs the work frees them, thousands of times a second; general
 // allocators are slow at this pattern.

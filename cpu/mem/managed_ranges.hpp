@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/mem/managed_ranges.hpp: advice and prefetches of managed memory, by page.
 #pragma once
 

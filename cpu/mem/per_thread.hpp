@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/mem/per_thread.hpp: one object per thread that outlives the program's thread_local objects.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/mem/sanitizer.hpp: CUCPU_ASAN or CUCPU_TSAN is defined in a build with that sanitizer. GCC
 // and clang use different macros.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory in a memfd.
 #include "cpu/mem/shared_arena.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/mem/shared_arena.hpp: memory in a memfd that other processes can map.
 #pragma once
 

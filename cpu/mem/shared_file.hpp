@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/mem/shared_file.hpp: memfds that other processes map.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The usage page of this process.
 #include "cpu/mem/usage.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/mem/usage.hpp: the memory and contexts that a process uses on each device, for NVML: a page
 // in a memfd that other processes of the same user find through /proc. It is freed with its
 // process, however that ends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings and events of NVML: what a device without knobs answers. Changing what this device has
 // not is refused as a GPU refuses it to users without rights; events never come.
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvmlDevice*: properties, memory use and processes of the devices.
 #include <sched.h>
 #include <unistd.h>

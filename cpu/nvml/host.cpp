@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sensors of the host.
 #include <cmath>
 #include <fstream>

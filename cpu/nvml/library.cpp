@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvmlInit, nvmlShutdown, nvmlSystem*: the library and the system.
 #include <atomic>
 #include <cstring>

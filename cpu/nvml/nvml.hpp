@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/nvml/nvml.hpp: the devices, and guarded(), which every entry point calls.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the processes that use the device: those of this user with a usage page
 // (cpu/mem/usage.hpp), through /proc.
 #include "cpu/mem/usage.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/ast.hpp: the syntax tree of a PTX module. Names are resolved: operands hold indices, not
 // text. All string_views point into Module::text or Module::names, so a Module must not be copied
 // or moved; pass a pointer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/diagnostics.cpp: formatting of collected errors.
 #include "cpu/ptx/diagnostics.hpp"
 

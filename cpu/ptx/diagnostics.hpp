@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/diagnostics.hpp: errors of a PTX text, collected as file:line:column messages.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/lexer.cpp: splits the text into tokens in one pass, without allocation.
 #include "cpu/ptx/lexer.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/lexer.hpp: PTX text to tokens. Accepts any bytes; an invalid character becomes an
 // `invalid` token.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/parse_constant.cpp: constant expressions with C's operators and precedence; the nesting
 // depth is limited.
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/parse_function.cpp: .entry and .func, their directives, scopes, registers and labels.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/parse_instruction.cpp: opcodes and operands, checked against the instruction table.
 #include <algorithm>
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/parse_module.cpp: module-level directives, and token handling of the parser.
 #include "cpu/ptx/parser.hpp"
 #include "cpu/ptx/parser_impl.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/parse_variable.cpp: declarations of variables and parameters, and initializers.
 #include <bit>
 #include <cstring>

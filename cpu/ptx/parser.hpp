@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/parser.hpp: parses PTX text to a syntax tree with resolved names and checked
 // instructions.
 #pragma once

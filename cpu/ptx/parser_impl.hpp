@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/parser_impl.hpp: the parser class, implemented in parse_module.cpp, parse_variable.cpp,
 // parse_function.cpp, parse_instruction.cpp and parse_constant.cpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/printer.cpp: writes declarations the way compilers do; initial values as bytes, with
 // addresses as relocations say.
 #include "cpu/ptx/printer.hpp"

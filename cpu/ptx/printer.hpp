@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/printer.hpp: prints a syntax tree as PTX text. Parsing that text yields the same tree.
 // Debug sections and comments are not printed.
 #pragma once

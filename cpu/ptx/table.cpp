@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/table.cpp: lookups in the instruction table.
 #include "cpu/ptx/table.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/table.hpp: the instruction table, rendered from api/ptx.json: instructions and their
 // syntax.
 #pragma once

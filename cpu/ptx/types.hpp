@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/ptx/types.hpp: the fundamental and packed types of PTX, and the state spaces.
 #pragma once
 

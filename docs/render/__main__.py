@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m render OUTPUT` in docs/: writes the rendered pages of the site, from the package that this Python imports."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C++ reference: declarations and `///` comments of include/cucore, read by a small parser of declarations.
 
 It knows the habits of these headers (one declaration per statement, `///` above or `///<` behind it) and nothing of C++ beyond

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages from tables: how much of each API the CPU device has, and where we mean to differ from NVIDIA's packages."""
 
 from __future__ import annotations

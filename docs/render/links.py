@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m render.links FOLDER` in docs/: turns links that work in the repository into links that work in the site.
 
 Pages link to files of the repository: examples are `../examples/...` from docs/, and rendered pages, which the repository does not

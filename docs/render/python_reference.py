@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python reference: signatures from the type stubs and sources, texts from the docstrings of the built package.
 
 Reading the stubs with `ast` gives parameter names and types where the functions are C++; importing gives the docstrings.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small helpers for writing reStructuredText."""
 
 from __future__ import annotations

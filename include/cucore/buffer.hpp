@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/buffer.hpp: a piece of memory that a device can use, freed when its owner goes.
 #pragma once
 

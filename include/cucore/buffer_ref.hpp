@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/buffer_ref.hpp: a piece of memory by its address and size, without owning it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/checkpoint.hpp: stopping a process's CUDA work, saving it to host memory, and going on
 // later, perhaps on another GPU.
 #pragma once

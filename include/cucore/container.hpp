@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/container.hpp: a cubin that also runs on the CPU device.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/context.hpp: the state of one device for this process, and how a call is made in it.
 #pragma once
 

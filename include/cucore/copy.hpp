@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/copy.hpp: what a copy between linear memory and arrays is made of, and many copies in one
 // call.
 #pragma once

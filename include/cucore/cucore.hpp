@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/cucore.hpp: the whole library, for programs that would rather not choose.
 #pragma once
 

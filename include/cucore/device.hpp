@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/device.hpp: a device, what it can do, and what is made on it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/device_resources.hpp: parts of a device (multiprocessors, work queues), and contexts that
 // run on them (green contexts).
 #pragma once

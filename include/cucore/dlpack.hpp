@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/dlpack.hpp: tensors that libraries hand each other without copying: the binary layout of
 // DLPack (github.com/dmlc/dlpack, Apache License 2.0), version 1. Only the layout's facts are here;
 // pointers to the structs of <dlpack/dlpack.h> can be cast to these.

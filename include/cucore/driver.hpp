@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/driver.hpp: which driver library is in use, and the table of its functions.
 #pragma once
 

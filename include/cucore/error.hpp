@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/error.hpp: failed calls as exceptions that keep the result code as a value.
 #pragma once
 

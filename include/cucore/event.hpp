@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/event.hpp: a point in the work queued on a stream.
 #pragma once
 

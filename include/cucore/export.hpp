@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/export.hpp: marks what libcucore.so exports; everything else in it is hidden.
 #pragma once
 

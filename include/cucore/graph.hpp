@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/graph.hpp: work described once and launched many times.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/graph_builder.hpp: turns calls into nodes of a graph: branches, conditional bodies, child
 // graphs, functions of the host.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/graph_node.hpp: one piece of work of a graph: what it does, and changing that.
 #pragma once
 

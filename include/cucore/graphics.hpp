@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/graphics.hpp: memory of OpenGL that CUDA uses in place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/ipc.hpp: memory that another process made, used in place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/kernel.hpp: a device function that can be launched, and what is known about it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/launch.hpp: how many threads run a kernel, and starting it.
 #pragma once
 

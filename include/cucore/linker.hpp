@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/linker.hpp: joins pieces of compiled code into one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/location.hpp: a place where memory can lie: a device, the host, a NUMA node of the host.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/managed.hpp: memory that moves between host and devices by itself: where it should be, who
 // uses it, and moving it ahead of its use.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/memory_resource.hpp: where buffers get their memory from.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/object_code.hpp: compiled device code, in memory or in a file, loaded when a kernel is
 // asked for.
 #pragma once

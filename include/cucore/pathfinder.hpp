@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/pathfinder.hpp: finds CUDA components in the user's environment, and says why when they
 // are not there.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/program.hpp: source code (C++, PTX, NVVM IR) and its compilation.
 #pragma once
 

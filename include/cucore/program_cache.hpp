@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/program_cache.hpp: compiled code kept for the next time, in memory or on disk.
 #pragma once
 

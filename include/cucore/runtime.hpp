@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/runtime.hpp: the CUDA runtime API, written over the driver table: no libcudart is needed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/stream.hpp: a queue of device work that runs in order.
 #pragma once
 

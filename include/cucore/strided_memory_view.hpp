@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/strided_memory_view.hpp: where an array lies and how it is laid out, whoever made it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/texture.hpp: arrays in a layout of the device's own, and the textures and surfaces through
 // which kernels read and write them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/typed_kernel.hpp: a kernel whose parameter types the C++ compiler knows.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cucore/virtual_memory.hpp: memory whose addresses are reserved apart from what is behind them, so
 // that it can grow in place.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cucore: CUDA Python, rebuilt in C++. The packages users import are `cuda.core`, `cuda.bindings` and `cuda.pathfinder`.
 
 This package holds the shared libraries, the C++ headers and the `cucore` command.

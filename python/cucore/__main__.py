@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The `cucore` command: what is here, what is wrong, run a program on the CPU device, how much of each API works, a demo."""
 
 from __future__ import annotations

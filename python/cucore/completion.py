@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cucore completion SHELL`: a script that completes commands and options, made from the parser itself.
 
 eval "$(cucore completion bash)"      # in ~/.bashrc

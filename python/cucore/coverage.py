@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cucore coverage`: how many functions of each API work on the CPU device. The facts are rendered when the package is built."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cucore demo`: one kernel from source text to a checked result, with what happened on the way."""
 
 from __future__ import annotations

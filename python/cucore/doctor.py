@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cucore doctor`: looks for what keeps programs from working here, and prints the command that repairs each thing it finds.
 
 Nothing of `cuda` is imported into this process: the packages themselves may be what is broken.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which values the environment variables of the product may have: `cucore doctor` names those that cannot be read.
 
 docs/reference/environment.md says what each of them does; a test compares the names, and the values with what the CPU device accepts.

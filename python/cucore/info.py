@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cucore info`: which driver serves this process, its devices, the toolkit libraries, and why something was not found."""
 
 from __future__ import annotations

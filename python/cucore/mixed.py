@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVIDIA's packages and ours in one folder: pip lets them overwrite and remove each other's files, so importing says what happened.
 
 `cuda.core`, `cuda.bindings` and `cuda.pathfinder` look for the marks of a mixture when they are imported, each for all three: where

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `cucore doctor` asks in a process of its own, so that a driver that crashes or hangs does not take the command with it.
 
 python -m cucore.probe devices        # prints JSON

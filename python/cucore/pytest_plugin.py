@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pytest plugin: run CUDA tests on the CPU device, on a GPU, or on both, and report device memory that tests left behind.
 
     pytest --cuda-device=cpu          # no GPU needed: what CI wants

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cucore run`: start a program so that whoever loads `libcuda.so.1` gets the CPU device."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the commands print: colours where a person reads, lines that fit the terminal, and JSON where a program reads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Warnings of all packages: one category, and the line of the user's program instead of one of ours.
 
 import warnings, cucore.warning

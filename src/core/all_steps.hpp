@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // all_steps.hpp: cleaning up that goes on when a step fails.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // backlog.hpp: how much work a language binding has queued since waits proved that it was done. A
 // call that queues more may keep the binding's lock only while the driver has room for it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // batch.hpp: what calls with many pieces of memory have in common.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // buffer.cpp: memory with an owner.
 #include "cucore/buffer.hpp"
 

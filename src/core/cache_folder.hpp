@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/cache_folder.hpp: where this library keeps its caches.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // captured_free.cpp: frees that wait for the end of a capture.
 #include "core/captured_free.hpp"
 

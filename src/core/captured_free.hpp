@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // captured_free.hpp: memory that goes while its stream is being captured. A free would be a node of
 // the graph then, which takes memory of graphs alone.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // checkpoint.cpp: saves and restores the CUDA side of a process.
 #include "cucore/checkpoint.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // code_image.hpp: code before it is loaded into the driver.
 #pragma once
 

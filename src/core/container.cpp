@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // container.cpp: appends a section to an ELF file, and finds it again. Bytes may come from
 // anywhere: every offset is checked.
 #include "cucore/container.hpp"

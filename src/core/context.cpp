@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // context.cpp: contexts, and calls made in one of them.
 #include "cucore/context.hpp"
 

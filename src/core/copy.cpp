@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // copy.cpp: what a copy between linear memory and arrays is made of.
 #include "cucore/copy.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device.cpp: devices and what is made on them.
 #include "cucore/device.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_resources.cpp: parts of a device and green contexts.
 #include "cucore/device_resources.hpp"
 

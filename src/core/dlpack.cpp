@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dlpack.cpp: takes over tensors of other libraries.
 #include "cucore/dlpack.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // event.cpp: points in the work of a stream.
 #include "cucore/event.hpp"
 

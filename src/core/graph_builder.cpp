@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_builder.cpp: captures streams into graphs.
 #include "cucore/graph_builder.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_node.cpp: reads and changes the nodes of graphs.
 #include "cucore/graph_node.hpp"
 

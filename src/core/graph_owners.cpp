@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_owners.cpp: what graphs keep alive. The driver's user objects count the graphs that need
 // it.
 #include <mutex>

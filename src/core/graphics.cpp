@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graphics.cpp: registers and maps memory of OpenGL.
 #include "cucore/graphics.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // include_scan.cpp: a scan of C++ source for #include and __has_include.
 #include "core/include_scan.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // include_scan.hpp: which files a C++ source asks for beside those of the compiler.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ipc.cpp: allocations of other processes.
 #include "cucore/ipc.hpp"
 

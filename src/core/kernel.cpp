@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernel.cpp: kernels, their parameters and attributes.
 #include "cucore/kernel.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernel_occupancy.cpp: how much of a kernel fits on the current device.
 #include <exception>
 #include <functional>

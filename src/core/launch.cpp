@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // launch.cpp: starts kernels.
 #include "cucore/launch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // library.cpp: loads code into the driver, with the driver's own words when it refuses.
 #include "core/library.hpp"
 

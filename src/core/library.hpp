@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library loaded into the driver, and what all copies of one Kernel share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linker.cpp: which back end links what.
 #include "cucore/linker.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linker_driver.cpp: linking with the driver, which on the CPU device merges PTX modules.
 #include <cstdint>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the back ends of a linker share.
 #pragma once
 

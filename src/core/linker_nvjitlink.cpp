@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linker_nvjitlink.cpp: linking with nvJitLink.
 #include <algorithm>
 

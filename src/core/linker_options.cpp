@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linker_options.cpp: nvJitLink's command line.
 #include "core/program_options.hpp"
 #include "cucore/linker.hpp"

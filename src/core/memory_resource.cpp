@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memory_resource.cpp: the driver's kinds of memory.
 #include "cucore/memory_resource.hpp"
 

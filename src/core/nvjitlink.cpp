@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvjitlink.cpp: the table of nvJitLink's functions.
 #include "core/nvjitlink.hpp"
 

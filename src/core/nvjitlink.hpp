@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvJitLink, NVIDIA's link-time optimizing linker.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvrtc.cpp: the table of NVRTC's functions, its errors and its headers.
 #include "core/nvrtc.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libNVVM, NVIDIA's compiler for LLVM IR.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // object_code.cpp: compiled code, loaded once and when needed.
 #include "cucore/object_code.hpp"
 

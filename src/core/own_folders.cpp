@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // own_folders.cpp: folders that are their owner's alone.
 #include "core/own_folders.hpp"
 

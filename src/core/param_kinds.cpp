@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // param_kinds.cpp: reads the kinds of kernel parameters from PTX and from mangled names.
 #include "core/param_kinds.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the parameters of a kernel are (integer, floating point, pointer), read from PTX or from a
 // mangled C++ name. The driver knows sizes and offsets only.
 #pragma once

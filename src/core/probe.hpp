@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // probe.hpp: what lies at an address, found out without a fault.
 #pragma once
 

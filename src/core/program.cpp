@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program.cpp: programs of every source language; the compilers are in program_nvrtc.cpp,
 // program_nvvm.cpp and program_ptx.cpp.
 #include "cucore/program.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_cache.cpp: the cache in memory, and compiling through a cache.
 #include "cucore/program_cache.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_cache_file.cpp: the cache on disk. Everything goes through a descriptor of its folder, so
 // that the folder that was checked is the folder that is used; no link is followed.
 #include <dirent.h>

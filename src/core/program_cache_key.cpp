@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_cache_key.cpp: the digest of all that decides the result of a compilation.
 #include <algorithm>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the three kinds of programs share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_nvrtc.cpp: C++ programs, compiled by NVRTC.
 #include "core/code_image.hpp"
 #include "core/nvrtc.hpp"

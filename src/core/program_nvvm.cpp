@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_nvvm.cpp: NVVM IR programs, compiled by libNVVM, with NVIDIA's math library where asked
 // for.
 #include "core/nvvm.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_options.cpp: the table of options, and the command lines made from it.
 #include "core/program_options.hpp"
 

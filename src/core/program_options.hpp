@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of a program as a table: field, its name in Python, and its flag for each compiler.
 #pragma once
 

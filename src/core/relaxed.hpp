@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // relaxed.hpp: calls that free or ask, made wherever an object ends or an event loop gets round to
 // it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sha256.cpp: SHA-256 (FIPS 180-4).
 #include "core/sha256.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stream.cpp: queues of device work.
 #include "cucore/stream.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // strided_memory_view.cpp: arrays by their layout, and copies between them.
 #include "cucore/strided_memory_view.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Function tables of the compiler libraries (NVRTC, nvJitLink, libNVVM), filled when first used.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // toolkit_headers.cpp: the split of CUDA's headers into packages, and how programs get over it.
 #include "core/toolkit_headers.hpp"
 

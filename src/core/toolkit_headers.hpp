@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Headers of the CUDA toolkit that a C++ program includes: completes the folders it was given, and
 // says what to install when a header is nowhere.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // unloaded.hpp: how often code was unloaded, or a context went with its code.
 #pragma once
 

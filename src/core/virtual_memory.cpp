@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // virtual_memory.cpp: reserves addresses, maps memory to them, grows it.
 #include "cucore/virtual_memory.hpp"
 

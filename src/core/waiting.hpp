@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // waiting.hpp: driver calls that may wait for queued work, and what a language binding with a lock
 // of its own has to know about them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // error.cpp: names, descriptions and exceptions for result codes.
 #include "cucore/error.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host_function.hpp: records that this thread runs a host function of a stream or a graph.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernel_registry.cpp: wraps cuLibraryGetKernel, cuLibraryEnumerateKernels and cuLibraryUnload to
 // record kernel handles.
 #include "driver/kernel_registry.hpp"

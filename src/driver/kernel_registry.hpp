@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernel_registry.hpp: records which kernel handles the driver table returned and whether their
 // library is still loaded.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // library.cpp: finds and opens the driver library.
 #include "driver/library.hpp"
 

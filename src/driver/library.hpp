@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // library.hpp: finds and opens the driver library.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mutex.hpp: a mutex that never blocks in a forked child.
 #pragma once
 

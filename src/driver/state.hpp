@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // state.hpp: state of the loaded driver that error messages use.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table.cpp: selects the driver library and fills the table of its functions.
 #include <pthread.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // catalogue.cpp: the rows of the catalogue. A new component needs a row here and no other change.
 #include "pathfinder/catalogue.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // catalogue.hpp: the components that NVIDIA ships, their names, and the folders that installers
 // use. The rows are in catalogue.cpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pathfinder.cpp: the public functions that load, locate and explain. Results are cached for the
 // life of the process.
 #include "cucore/pathfinder.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search.cpp: the documented order of cuda.pathfinder 1.8: wheels, conda, the dynamic linker
 // (libraries only), the product's environment variable, CUDA_PATH or CUDA_HOME, installed toolkits.
 // Driver libraries are searched by the dynamic linker only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search.hpp: the order in which files are searched.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search_roots.cpp: evaluated on the first search, not when the library is loaded.
 #include "pathfinder/search_roots.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search_roots.hpp: the root folders of the search: environment variables, site-packages folders,
 // installed toolkits.
 #pragma once

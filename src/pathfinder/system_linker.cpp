@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // system_linker.cpp: reads the dynamic linker's search path and cache. It never calls dlopen(),
 // because a search must not execute a library's constructors.
 #include "pathfinder/system_linker.hpp"

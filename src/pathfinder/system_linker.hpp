@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // system_linker.hpp: the dynamic linker's search, without loading a library.
 #pragma once
 

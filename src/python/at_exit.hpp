@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // at_exit.hpp: what an extension module forgets when the interpreter begins to end.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gil.hpp: the interpreter's lock, given up and taken where the interpreter may be on its way out.
 #pragma once
 

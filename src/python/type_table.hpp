@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // type_table.hpp: what is known of a Python type, found by its address without a lock.
 #pragma once
 #include <Python.h>

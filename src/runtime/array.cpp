@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // array.cpp: arrays, mipmapped arrays and channel descriptors.
 #include "runtime/format.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // copy.cpp: one-, two- and three-dimensional copies between memory, arrays and peer devices.
 #include <algorithm>
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device.cpp: the thread's device, primary contexts (retained on first use), limits, peers, reset.
 #include <mutex>
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // error.cpp: the thread's last error, error names and descriptions, versions.
 #include <cstring>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // execution.cpp: execution contexts: the primary context of a device, or a green context with some
 // of its multiprocessors.
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // format.hpp: converts between channel descriptors of the runtime API and array formats of the
 // driver.
 #pragma once

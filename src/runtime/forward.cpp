@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // forward.cpp: runtime functions that call one driver function with the same parameters, enum
 // values and struct layouts.
 #include "runtime/state.hpp"

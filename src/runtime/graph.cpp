@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph.cpp: graph nodes whose parameters differ between the two APIs: kernel, memcpy, memset and
 // conditional nodes.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernel.cpp: kernels of libraries, their attributes, launches and occupancy.
 #include <mutex>
 #include <unordered_set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memory.cpp: allocation, memset, pointer attributes.
 #include "runtime/state.hpp"
 

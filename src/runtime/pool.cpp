@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pool.cpp: memory pools. Attributes, handle types and locations have the driver's enum values.
 #include "runtime/state.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // properties.cpp: cudaGetDeviceProperties, filled from the driver's attributes.
 #include <atomic>
 #include <cstring>

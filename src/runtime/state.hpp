@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // state.hpp: helpers of all runtime functions: call the driver, ensure a current context, set the
 // thread's last error.
 #pragma once

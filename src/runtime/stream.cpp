@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stream.cpp: streams and events with default flags, entry points of the driver.
 #include "runtime/state.hpp"
 

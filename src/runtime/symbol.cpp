@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // symbol.cpp: functions that take the host address of a device variable. They always fail with
 // cudaErrorInvalidSymbol: nvcc registers such variables with NVIDIA's runtime library, never with
 // this one. Programs use cudaLibraryGetGlobal for variables of loaded code.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table.cpp: fills the table of runtime functions: stubs, then functions that forward to the
 // driver, then functions implemented here. Later entries replace earlier ones.
 #include "runtime/state.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // texture.cpp: texture and surface objects; converts their descriptors between the two APIs.
 #include "runtime/format.hpp"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts text descriptions of a Python API to tests/compat/facts/*.json: names, signatures and values.
 
     python tests/compat/collect_facts.py FOLDER      FOLDER holds one <module>.txt per module

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares the facts of NVIDIA's Python surface (facts/*.json) with the tables in api/*.json.
 
 `missing(library)` lists every function, argument, enum value, constant, class and field of the surface that is missing in

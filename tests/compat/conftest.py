@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes codegen and the comparison importable for the tests of this folder."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares an installed module with the facts of NVIDIA's surface: names, arguments, values, members.
 
 `absent(facts)` lists the facts that are missing in the module, with the names of compare.py: "f", "f(arg)",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cuda.bindings: order and defaults of arguments, enum values, base classes and struct fields match NVIDIA's."""
 
 from __future__ import annotations

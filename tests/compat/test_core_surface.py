@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every method of cuda.core has the arguments of NVIDIA's: the same names, order, kinds and defaults."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every function, enum value, constant and struct field of NVIDIA's Python surface is in the tables of api/."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The installed packages have the names, arguments, values and members of NVIDIA's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cufile.cpp: a test double with cuFile's ABI over POSIX files and host memory, with the counters
 // and errors of the real library. It has no direct storage and no device memory: it tests how
 // cuda.bindings.cufile passes arguments, results and errors.

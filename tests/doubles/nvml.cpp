@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvml.cpp: a test double of the NVML functions with arrays, counts and sizes, following the
 // manual: a too small array is an error that returns the required size, and sizes are in bytes if
 // the manual says so. Elements are 100, 101, ...

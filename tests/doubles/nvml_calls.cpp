@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvml_calls.cpp: all other NVML functions: each records its name and arguments, writes nothing and
 // succeeds. No NVML function has floating-point or by-value struct parameters, so eight 64-bit
 // numbers hold the arguments of any of them.

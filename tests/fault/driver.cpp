@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fault/driver.cpp: a driver library that fails on demand: every call goes to the CPU device,
 // except the one that a test has named. Compiled by the tests themselves, against the installed
 // headers.

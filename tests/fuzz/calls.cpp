@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/calls.cpp: libFuzzer harness: sequences of driver calls on the CPU device with valid,
 // destroyed, mismatched and arbitrary handles. Every call must return, and the final cleanup must
 // release everything.

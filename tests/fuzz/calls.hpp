@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/calls.hpp: shared declarations of the call fuzzer: the input as choices, and the
 // objects created so far. Each source file makes the calls of one subject; calls.cpp dispatches
 // them.

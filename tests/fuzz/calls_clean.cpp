@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/calls_clean.cpp: destroys the objects that a sequence of calls left, and checks that
 // the driver then keeps nothing. Leak checkers do not detect such memory, because the driver still
 // references it.

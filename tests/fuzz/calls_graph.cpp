@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/calls_graph.cpp: graph calls of the call fuzzer: nodes of every type, updates of nodes
 // and executable graphs, captures to graphs, queries.
 #include <algorithm>

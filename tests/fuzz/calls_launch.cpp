@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/calls_launch.cpp: code calls of the call fuzzer: modules, libraries, functions and
 // launches, with valid arguments and invalid shapes; some kernels fault.
 #include "calls.hpp"

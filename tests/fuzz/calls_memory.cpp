@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/calls_memory.cpp: memory calls of the call fuzzer: managed, virtual and shared memory,
 // pools, arrays and textures; valid and damaged handles of another process.
 #include <unistd.h>

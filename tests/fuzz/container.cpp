@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/container.cpp: libFuzzer harness: reading any bytes is safe, and PTX that is added to
 // a container is returned unchanged.
 #include "cucore/container.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/image.cpp: libFuzzer harness: any image for cuModuleLoadData yields PTX texts or a
 // loader error; a container made from these texts returns the same texts.
 #include "cpu/image/image.hpp"

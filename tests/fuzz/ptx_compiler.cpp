@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/ptx_compiler.cpp: libFuzzer harness: any bytes compile to machine code or yield a
 // loader error, and nothing aborts. Kernels are not executed, because any behaviour of them is
 // valid.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/ptx_parser.cpp: libFuzzer harness: any bytes parse to a tree or to diagnostics, and
 // the printed text of a tree parses to the same tree.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/replay.cpp: runs a harness without libFuzzer on the files of a corpus and on mutations
 // of them.
 //   fuzz_x_replay [--mutate N] [--seed S] FOLDER...

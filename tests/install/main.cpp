@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // main.cpp: a program that uses cucore: fills a buffer on a device, copies it back and checks it.
 // Built with warnings as errors.
 #include <cstdio>

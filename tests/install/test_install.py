@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A separate program builds against the installed package with find_package and with pkg-config, and runs."""
 
 import importlib.util

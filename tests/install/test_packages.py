@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages installed in temporary environments without network: the metadata wheels, and conflicts with NVIDIA's files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wheel of `make wheel` is self-contained, installs in an empty environment, and runs the tutorial.
 
 Linking LLVM statically takes minutes, so the default suites do not build it: run `make wheel` first, then this file.

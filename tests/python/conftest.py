@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures: a device (selected by CUCORE_DEVICE) and a stream. Suites below cuda.core have their own fixtures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Error messages and warnings: they name the value, the limit or the allowed values, and what to do."""
 
 from __future__ import annotations

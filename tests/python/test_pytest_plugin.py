@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pytest plugin: each test runs pytest on a project in a separate process."""
 
 from __future__ import annotations

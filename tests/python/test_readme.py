@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The example in README.md runs, and its numbers match the latest benchmark run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tools/setup on a machine without the required packages."""
 
 from __future__ import annotations

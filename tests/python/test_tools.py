@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scripts of `make wheel`, `make coverage`, `make test`, `make sanitize` and `make lint`, tested on small examples and on the project."""
 
 from __future__ import annotations
@@ -199,6 +200,20 @@ def test_gpu_test_builds_runs_all_suites_and_prints_counts(tmp_path: Path, cpp: 
 def test_ruff_mypy_and_clang_format_have_no_findings() -> None:
     done = subprocess.run([ROOT / "tools" / "lint", "quick"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_source_file_names_its_license() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("not a checkout")
+    without = [
+        name
+        for name in listed.stdout.split()
+        if name.endswith((".cpp", ".hpp", ".py", ".S", "CMakeLists.txt"))
+        and not name.startswith(("examples/", "tests/python/seeds/programs/"))  # shown to readers as they are
+        and "SPDX-License-Identifier: Apache-2.0" not in (ROOT / name).read_text()[:400]
+    ]
+    assert without == []
 
 
 def test_workflows_call_targets_and_scripts_that_exist() -> None:

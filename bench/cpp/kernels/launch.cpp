@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/cpp/kernels/launch.cpp: launches in a C++ loop, so that only the launch is measured, not
 // the overhead of Python.
 #include <cstddef>

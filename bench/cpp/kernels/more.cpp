@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/cpp/kernels/more.cpp: the native side of more.cu.
 #include <algorithm>
 #include <cmath>

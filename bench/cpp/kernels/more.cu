@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/cpp/kernels/more.cu: twenty and more other kernels, as CUDA programmers write them.
 #include <cuda_fp16.h>
 #include <mma.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/cpp/kernels/native.cpp: typical C++ code for a CPU: loops, OpenMP, simd pragmas, and common
 // blocking for caches and registers. Compiled with -O3 -march=native -fopenmp.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/cpp/kernels/source.cu: kernels as a CUDA programmer writes them; compiled by NVRTC when the benchmark runs.
 extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

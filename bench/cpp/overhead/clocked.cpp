@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // clocked.cpp: wraps the driver in CUCORE_BENCH_DRIVER and measures the time inside its allocation
 // and free calls, independent of the caller; also makes the same two calls in a C loop. For
 // bench/python/allocate.py.

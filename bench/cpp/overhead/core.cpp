@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core.cpp: measures the cucore C++ library, with the row names of raw.cpp.
 #include <array>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // least.cpp: the calls of raw.cpp as Python functions that ignore their arguments: the lower bound
 // of a call from Python, with the GIL held or released.
 #include <Python.h>

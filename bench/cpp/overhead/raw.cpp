@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // raw.cpp: calls the C driver API from C: the reference of all other sides. Built as a program, and
 // as a library that bench/python/inside.py calls in a Python process.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // timing.hpp: measures a call: many calls per sample, many samples. Prints nanoseconds per call as
 // JSON.
 #pragma once

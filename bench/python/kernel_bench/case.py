@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A benchmark case: data, launches, native call, and the expected result from NumPy."""
 
 from __future__ import annotations

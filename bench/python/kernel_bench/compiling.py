@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures compilation from PTX to machine code, each time in a new process: with an empty code cache, and again with the filled cache.
 Large kernels start with baseline code; the optimized code that is compiled in the background is measured separately."""
 

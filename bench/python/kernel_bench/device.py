@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CPU device through the C driver API, and NVRTC; both loaded by path, without Python packages."""
 
 from __future__ import annotations

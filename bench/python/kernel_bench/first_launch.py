@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures, in a separate process, the time from PTX until a kernel has run for the first time, minus that of a launch.
 
     python first_launch.py DRIVER PTX_FILE KERNEL THREADS

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a case on all sides alternately: checks each result against NumPy, then compares the sides round by round.
 
 The result is the median over the rounds of the ratio of two sides. Both sides of a round run within milliseconds, so changes of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Further kernels. Source: bench/cpp/kernels/more.cu, native side: more.cpp."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ten kernels in Numba for a CPU: loops with prange for the outer one. Compiled with parallel=True."""
 # mypy: ignore-errors
 

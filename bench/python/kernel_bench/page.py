@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders the tables as text for a terminal and as Markdown for docs/benchmarks/kernels.md, between markers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reasons why kernels are slower than native code, for the five slowest on the page; by case name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ten kernels with goals. CUDA source: bench/cpp/kernels/source.cu, native side: native.cpp."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/check/check.cpp: the memory of an access, out-of-bounds accesses, and reports.
 #include "cpu/engine/check/check.hpp"
 

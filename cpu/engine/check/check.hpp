@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/check/check.hpp: check mode (CUCORE_CHECK): evaluates the accesses that instrumented
 // kernels report while they run. docs/design/check.md explains it. No LLVM in this header.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/check/init.cpp: reads of uninitialized memory.
 #include <algorithm>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/check/kinds.cpp
 #include "cpu/engine/check/kinds.hpp"
 

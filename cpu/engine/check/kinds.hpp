@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/check/kinds.hpp: the kinds of checks, the properties of accesses, and suppressions.
 #pragma once
 

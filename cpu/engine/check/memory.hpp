@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/check/memory.hpp: initialized bytes of device memory (CUCORE_CHECK=init), and the
 // device heap.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/check/race.cpp: data races (accesses to the same bytes without synchronization between
 // them), and barriers that threads of a warp reach at different places.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/alignment_check.cpp
 #include "cpu/engine/jit/alignment_check.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/alignment_check.hpp: misaligned accesses are faults (716), as on a GPU, without a
 // check where alignment follows from the code.
 #pragma once

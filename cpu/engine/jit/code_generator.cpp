@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/code_generator.cpp
 #include "cpu/engine/jit/code_generator.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/code_generator.hpp: LLVM's code generator for the host, set up for one
 // compilation.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/crash_recovery.hpp: fatal errors of LLVM as exceptions; LLVM would end the
 // process.
 #pragma once

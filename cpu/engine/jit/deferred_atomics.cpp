@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/deferred_atomics.cpp: two host threads that add to one address for every block
 // spend most of their time on exchanging its cache line. Deferred operands are applied with one
 // compare-and-swap that computes the same sums in the same order, each rounded: memory holds a

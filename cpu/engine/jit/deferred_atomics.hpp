@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/deferred_atomics.hpp: one atomic operation for several blocks.
 #pragma once
 

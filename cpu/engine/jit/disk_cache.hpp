@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/disk_cache.hpp: compiled code on disk, in a folder that only its owner can access.
 #pragma once
 

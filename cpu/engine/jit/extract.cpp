@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/extract.cpp
 #include "cpu/engine/jit/extract.hpp"
 

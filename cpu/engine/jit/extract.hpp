@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/extract.hpp: reduces a module to what one kernel, or one set of functions, needs.
 #pragma once
 

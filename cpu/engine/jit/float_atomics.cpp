@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/float_atomics.cpp: on a GPU f32 sums in global memory flush subnormals, and f64
 // sums propagate NaNs unchanged, that of the operand before that of memory (in shared memory that
 // of memory first, quieted); f32 NaNs are canonical everywhere. No host has such an instruction, so

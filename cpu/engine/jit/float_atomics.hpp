@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/float_atomics.hpp: atomic sums of f32 and f64 with the bits of a GPU.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/host_target.cpp
 #include "cpu/engine/jit/host_target.hpp"
 

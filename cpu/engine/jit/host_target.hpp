@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/host_target.hpp: the target of code generation, which is the CPU of the host.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/instrument.cpp
 #include "cpu/engine/jit/instrument.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/instrument.hpp: check mode (CUCORE_CHECK): kernels report accesses before they
 // execute them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/link.cpp
 #include "cpu/engine/jit/link.hpp"
 

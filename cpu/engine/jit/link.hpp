@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/link.hpp: links object code into executable memory, which is never writable at the
 // same time; an object with a section that is both is an error.
 #pragma once

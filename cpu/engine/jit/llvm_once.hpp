@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/llvm_once.hpp: one-time initialization of LLVM.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/lower.hpp: the scalar path from thread code to machine code (W = 1): markers
 // become loads from the contexts and calls of runtime routines.
 #pragma once

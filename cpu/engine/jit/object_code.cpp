@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/object_code.cpp: serialization.
 #include "cpu/engine/jit/object_code.hpp"
 

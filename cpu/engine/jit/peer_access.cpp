@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/peer_access.cpp
 #include "cpu/engine/jit/peer_access.hpp"
 

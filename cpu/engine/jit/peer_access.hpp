@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/peer_access.hpp: checks of peer access in kernels. With several devices a kernel
 // may access only memory of its own device and of devices whose peer access is enabled.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/safepoint_polls.cpp
 #include "cpu/engine/jit/safepoint_polls.hpp"
 

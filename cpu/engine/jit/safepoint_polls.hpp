@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/safepoint_polls.hpp: cancellation of a running grid.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/spin_loops.cpp: a loop spins when its exit depends on values that it reads and an
 // iteration may leave everything else that the exit depends on unchanged.
 #include "cpu/engine/jit/spin_loops.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/spin_loops.hpp: loops that end only when another thread writes memory.
 #pragma once
 

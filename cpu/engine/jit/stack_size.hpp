@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/stack_size.hpp: the stack that generated code needs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/state_space_check.cpp
 #include "cpu/engine/jit/state_space_check.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/state_space_check.hpp: accesses with an address of another state space (717).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/thread_needs.hpp: what the threads of a kernel need of each other.
 #pragma once
 

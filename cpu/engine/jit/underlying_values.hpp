@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/jit/underlying_values.hpp: the values that an address is computed from (compare LLVM's
 // getUnderlyingObjects, which follows pointers only; PTX computes addresses with integers).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/canonical_select.cpp
 #include "cpu/engine/nan/canonical_select.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/canonical_select.hpp: the canonical NaN in one instruction on AArch64.
 #pragma once
 

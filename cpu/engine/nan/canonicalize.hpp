@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/canonicalize.hpp: the canonical NaN of f32 and f16.
 #pragma once
 

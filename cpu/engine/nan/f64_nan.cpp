@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/f64_nan.cpp
 #include "cpu/engine/nan/f64_nan.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/f64_nan.hpp: how instructions treat f64 NaNs, and f64 arithmetic that produces the
 // NaN of a GPU.
 #pragma once

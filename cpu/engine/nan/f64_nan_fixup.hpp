@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/f64_nan_fixup.hpp: f64 arithmetic with the NaN bits of a GPU on hosts that produce
 // others.
 #pragma once

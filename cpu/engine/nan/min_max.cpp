@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/min_max.cpp
 #include "cpu/engine/nan/min_max.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/min_max.hpp: min and max of f32 and f16 as a GPU computes them: -0 is less than
 // +0, and a number wins over a NaN, even a signaling one. Thread code, block code and LLVM's passes
 // have them as llvm.minnum and llvm.maxnum.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/operand_order.hpp: the order of the operands of f64 sums and products. LLVM treats
 // them as commutative and swaps operands; where both are NaNs, a GPU chooses by their order.
 #pragma once

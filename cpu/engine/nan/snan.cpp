@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/snan.cpp
 #include "cpu/engine/nan/snan.hpp"
 

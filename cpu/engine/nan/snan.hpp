@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/snan.hpp: which f32 and f16 values, or their bits as integers, are never signaling
 // NaNs.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/splat.hpp: constants of scalars and of vectors.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/barrier.cpp: the barriers of a block for threads on fibers, and the routines for
 // barriers, yields and the end of a thread.
 #include "cpu/engine/check/check.hpp"

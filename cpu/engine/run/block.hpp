@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/block.hpp: the state of a resident block: its fibers, barriers and warps. Only the
 // host thread that runs the block accesses it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/block_context.hpp: the state of a block that generated code accesses. Plain memory
 // with a fixed layout: generated code loads from it by offsetof. Each resident block has one
 // BlockContext, owned by the host thread that runs the block.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/block_iteration.hpp: the order in which block code that iterates over blocks
 // (Code::iterates_blocks) runs them. Generated code calls the routines at the end of this file.
 #pragma once

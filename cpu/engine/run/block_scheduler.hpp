@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/block_scheduler.hpp: runs block code: one function call runs all threads of a
 // block.
 #pragma once

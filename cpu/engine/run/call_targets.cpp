@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/call_targets.cpp
 #include "cpu/engine/run/call_targets.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/call_targets.hpp: the functions that kernels may call through pointers. A call of
 // any other address is an error (718, 715 or 700) that is detected before the jump.
 #pragma once

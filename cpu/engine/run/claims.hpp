@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/claims.hpp: the clusters that one host thread has claimed from a grid and not yet
 // started, and the number of those it has finished.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/clock.hpp: monotonic time in nanoseconds, and short sleeps of a host thread.
 #pragma once
 

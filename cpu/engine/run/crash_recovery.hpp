@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/crash_recovery.hpp: runs code that may crash (the compiler) and turns a crash into
 // an exception.
 #pragma once

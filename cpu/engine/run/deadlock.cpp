@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/deadlock.cpp: detects and reports fibers that wait for each other for ever.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/detached_thread.hpp: background threads of this library.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/fault_replay.cpp: finds the thread whose access faulted. A vector access is one
 // instruction for several threads, so the block runs again thread by thread.
 #include <thread>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/faults.cpp: handles faults in kernel code, which end the fiber and not the
 // process, and writes their reports.
 #include <signal.h>

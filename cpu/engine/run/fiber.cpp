@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/fiber.cpp
 #include "cpu/engine/run/fiber.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/fiber.hpp: stacks of fibers and the context switch. A fiber stays on the host
 // thread that started it.
 #pragma once

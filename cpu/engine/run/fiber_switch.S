@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/fiber_switch.S: the context switch of fibers. Callee-saved registers only; floating-point control is never changed by a fiber.
 //   void cucpu_fiber_switch(void** save, void* to)   saves the running context, continues `to`
 //   cucpu_fiber_resume                               the second half: a signal handler jumps here with `to` in the second argument register

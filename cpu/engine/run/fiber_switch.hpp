@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/fiber_switch.hpp: switches between stacks, annotated for sanitizers. The address
 // sanitizer tracks every stack. The thread sanitizer cannot track thousands of fibers: it treats
 // all fibers of a host thread as one, separate from the scheduler.

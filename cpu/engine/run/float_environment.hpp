@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/float_environment.hpp: default rounding and denormal modes while kernels run; the
 // modes of the caller are restored afterwards.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/format_text.hpp: printf formatting into strings, for fault reports.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/grid.hpp: one launched grid, shared by the host threads that run it. No LLVM: code
 // comes as function pointers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/hooks.cpp: callbacks that the driver layer sets.
 #include <cstdio>
 

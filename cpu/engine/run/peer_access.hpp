@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/peer_access.hpp: the check of runtime routines before they access memory that may
 // belong to another device.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/resident_pool.hpp: the memory of resident clusters.
 #pragma once
 

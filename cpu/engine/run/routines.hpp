@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/routines.hpp: the routines by which generated code synchronizes with other
 // threads. All act on the running fiber.
 #pragma once

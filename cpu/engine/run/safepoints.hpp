@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/safepoints.hpp: fault injection at safepoints, the points where a grid may be
 // stopped (loop back edges, block starts, the scheduler loop). Tests cancel a grid at each of them
 // in turn.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/scheduler.hpp: the common base of the two schedulers of a host thread. It keeps
 // the resident clusters and their fibers, and switches between fibers.
 #pragma once

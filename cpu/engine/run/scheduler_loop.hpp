@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/scheduler_loop.hpp: the definition of SchedulerLoop, for the source files that
 // instantiate it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/shared_memory_arena.cpp
 #include "cpu/engine/run/shared_memory_arena.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/shared_memory_arena.hpp: the reserved address range for the shared memory of the
 // blocks of a host thread. It is so large that a shared address (a 32-bit offset) stays inside.
 #pragma once

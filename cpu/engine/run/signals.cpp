@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/signals.cpp
 #include "cpu/engine/run/signals.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/signals.hpp: the handlers of fault signals. A fault belongs to a queued access
 // (try_access.hpp), to the engine, or to the handler that was installed before.
 #pragma once

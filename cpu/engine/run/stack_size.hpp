@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/stack_size.hpp: how much stack a fiber needs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/thread_scheduler.cpp
 #include "cpu/engine/run/thread_scheduler.hpp"
 

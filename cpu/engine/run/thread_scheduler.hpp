@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/thread_scheduler.hpp: runs thread code: each thread of a block on a fiber of its
 // own.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/tier_up.hpp: tier-up from baseline to optimized code. A background thread compiles
 // optimized code for a kernel whose baseline code has run for long enough.
 #pragma once

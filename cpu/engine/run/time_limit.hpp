@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/time_limit.hpp: cancels grids that exceed a time limit. One watchdog thread,
 // started by the first limit, serves all grids.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/try_access.hpp: accesses to memory that the program named and that may be unmapped
 // by now (copies, fills, stream memory operations). A fault is a return value, not the end of the
 // process.

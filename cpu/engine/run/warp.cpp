@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/warp.cpp: warp operations for threads on fibers: the lanes of a mask arrive, and
 // the last one to arrive computes the results of all.
 #include <algorithm>

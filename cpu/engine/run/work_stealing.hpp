@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/work_stealing.hpp: distributes the clusters of a grid over host threads by work
 // stealing.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/worker.hpp: a host thread that runs blocks. Routines that generated code calls
 // find the running fiber, its grid and its code here.
 #pragma once

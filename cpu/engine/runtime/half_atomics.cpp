@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/half_atomics.cpp: atomic operations that hosts lack, by compare and swap:
 // 16-bit floats, single or in pairs; inc, dec; f64 sums with the NaNs of a GPU.
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/half_product.hpp: a vectorized matrix product of f16 into f32, the most
 // frequent case: the sums of tensor_sum.hpp (kHalfRule), one row of the result at a time. Products
 // of f16 are exact in f32, also when scaled by a power of two; the conversion to an integer

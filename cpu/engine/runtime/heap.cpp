@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/heap.cpp: malloc and free inside kernels, from the heap of the launch's
 // context.
 #include "cpu/engine/check/memory.hpp"

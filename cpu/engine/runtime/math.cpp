@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/math.cpp: arithmetic that is rare or needs loops: f64 with directed rounding,
 // fns, conversions to 8-bit floats.
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/matrix.cpp: mma, ldmatrix, stmatrix and movmatrix for a whole warp.
 // Sums of floats in f32 are those of an H200 (tensor_sum.hpp); others are computed in double and
 // rounded once.

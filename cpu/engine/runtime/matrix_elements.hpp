@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/matrix_elements.hpp: access to the elements of matrix fragments, and
 // conversion of their values.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/mbarrier.cpp: mbarrier objects (64 bits of shared memory) and copies with zero
 // fill. Layout: pending arrivals in bits 0-19 (counting down), expected arrivals in 20-39, bytes
 // still to come in 40-61 (signed), layout in 62, phase in 63.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/multimem.cpp: multimem instructions: an address of a multicast object refers
 // to one copy in the memory of each of its devices.
 #include "cpu/engine/runtime/multimem.hpp"

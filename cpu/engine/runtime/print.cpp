@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/print.cpp: printf inside kernels.
 #include <cctype>
 #include <cstdio>

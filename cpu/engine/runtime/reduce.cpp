@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/reduce.cpp: reductions of memory, element by element (cp.reduce.async.bulk,
 // red.async).
 #include "cpu/engine/runtime/reduce.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/reduce.hpp: the atomic reduction of one element, for bulk reductions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/routines.cpp: the table of routines. Only addresses are taken, so all rows are
 // declared with the same type.
 #include "cpu/engine/runtime/table.hpp"

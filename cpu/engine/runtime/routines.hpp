@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/routines.hpp: system calls of kernels (printf, malloc, assert, clocks,
 // graphs). The table of all routines is in table.hpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/small_floats.hpp: floats of 16 bits and fewer, in portable integer arithmetic.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/spaces.cpp: the state space of an address (isspacep, getctarank).
 #include "cpu/engine/runtime/spaces.hpp"
 

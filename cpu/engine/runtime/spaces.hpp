@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/spaces.hpp: the constant variables of all modules, for isspacep.
 #pragma once
 

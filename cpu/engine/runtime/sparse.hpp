@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/sparse.hpp: the columns of the stored elements of a 2:4 sparse matrix (mma.sp,
 // wgmma.mma_async.sp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/surface.cpp: addresses of surface accesses, formatted stores and reductions
 // (suld, sust, sured).
 #include <algorithm>

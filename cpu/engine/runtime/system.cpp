@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/system.cpp: assertions, clocks and graph launches of kernels.
 #include <time.h>
 

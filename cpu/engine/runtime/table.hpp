@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/table.hpp: the table of routines that generated code may call. Apart from the
 // declarations of the routines: routines.cpp must not see their real signatures.
 #pragma once

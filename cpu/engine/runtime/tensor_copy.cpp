@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/tensor_copy.cpp: copies of a box of a tensor to and from shared memory
 // (cp.async.bulk.tensor), and tensormap.replace.
 #include "cpu/engine/runtime/tensor_copy.hpp"

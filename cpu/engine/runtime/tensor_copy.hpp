@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/tensor_copy.hpp: flags of tensor copies, shared by the translator and
 // tensor_copy.cpp.
 #pragma once

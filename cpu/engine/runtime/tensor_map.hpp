@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/tensor_map.hpp: the layout of a CUtensorMap on this device. The driver layer
 // writes it, tensor copies (tensor_copy.cpp) read it, and tensormap.replace changes it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/tensor_sum.hpp: the rounding of sums in a tensor core of the H200. Products
 // are exact. The products of a step and the accumulator are aligned to the largest exponent (the
 // exponent of a product is the sum of those of its factors) and truncated to a number of bits below

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/texture.cpp: texture fetches, as the CUDA programming guide describes them.
 #include "cpu/engine/runtime/texture.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/texture.hpp: the layout of texture and surface objects: a CUtexObject or
 // CUsurfObject is the address of a TextureObject. The driver layer fills it; tex, tld4, suld, sust
 // and txq read it. Enumerators are those of the driver ABI (CUarray_format, …).

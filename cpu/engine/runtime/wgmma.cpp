@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/wgmma.cpp: matrix products of a warpgroup: 64 x n, with b (and a, if it is not
 // in registers) in shared memory as described by a matrix descriptor. Sums of floats in f32 are
 // those of an H200 (tensor_sum.hpp).

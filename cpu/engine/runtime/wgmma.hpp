@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/wgmma.hpp: the operands of wgmma routines, shared by the translator and
 // wgmma.cpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/analyses.hpp: LLVM's pass builder and its four analysis managers, registered with
 // each other.
 #pragma once

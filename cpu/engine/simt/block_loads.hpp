@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/block_loads.hpp: loads whose result is uniform over a block.
 #pragma once
 

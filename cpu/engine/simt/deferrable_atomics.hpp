@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/deferrable_atomics.hpp: atomic operations that may take effect later than in
 // program order.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/emit_state.hpp: the state that all parts of the emitter share, and the base class
 // of the parts.
 #pragma once

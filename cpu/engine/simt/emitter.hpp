@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/emitter.hpp: writes block code. The emitter consists of parts, each with a header
 // that says what it owns.
 #pragma once

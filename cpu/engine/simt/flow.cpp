@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/flow.cpp: block order and liveness.
 #include "cpu/engine/simt/flow.hpp"
 

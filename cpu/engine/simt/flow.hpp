@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/flow.hpp: the control flow of prepared thread code: block order, loops, liveness.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/flow_emitter.hpp: blocks, branches and edges, in full and in masked code.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/if_convert.cpp
 #include "cpu/engine/simt/if_convert.hpp"
 

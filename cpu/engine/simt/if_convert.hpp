@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/if_convert.hpp: if-conversion of short branches around loads.
 #pragma once
 

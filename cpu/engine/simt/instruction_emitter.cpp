@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/instruction_emitter.cpp: arithmetic, calls, special registers.
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Constants.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/instruction_emitter.hpp: arithmetic, calls and special registers.
 #pragma once
 

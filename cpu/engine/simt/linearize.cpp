@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/linearize.cpp: partial linearization.
 #include "cpu/engine/simt/linearize.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/linearize.hpp: the order in which masked code runs the blocks of divergent lanes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/markers.hpp: markers (calls of cucpu.*) and state spaces in thread code, and loop
 // metadata of block code.
 #pragma once

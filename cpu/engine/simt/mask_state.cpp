@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/mask_state.cpp
 #include "cpu/engine/simt/mask_state.hpp"
 

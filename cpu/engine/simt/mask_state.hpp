@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/mask_state.hpp: which lanes are on.
 #pragma once
 

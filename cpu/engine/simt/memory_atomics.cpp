@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/memory_atomics.cpp: atomics: plain instructions in shared memory, and one
 // operation for all lanes if they can be combined.
 #include <llvm/Analysis/ValueTracking.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/memory_emitter.cpp: loads, stores and private memory.
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Constants.h>

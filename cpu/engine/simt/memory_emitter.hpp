@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/memory_emitter.hpp: loads, stores, atomics and local variables.
 #pragma once
 

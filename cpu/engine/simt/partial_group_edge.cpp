@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/partial_group_edge.cpp: groups at an edge. If an index determines that only
 // neighboring lanes continue, at the border of an image for example, and at least four of them, the
 // group runs as full code: its pieces of four lanes are moved to lie between the first and the last

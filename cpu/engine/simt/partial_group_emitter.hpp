@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/partial_group_emitter.hpp: groups of which only some lanes take a branch, without
 // masked code: a branch of one lane, the group at the end of the grid, neighboring lanes at an
 // edge; and the last group that has anything to do.

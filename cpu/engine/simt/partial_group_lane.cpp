@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/partial_group_lane.cpp: branches that one lane takes run as scalar code for that
 // lane. Where the active threads are those up to some index, the loop over groups ends with the
 // last of them. Both in full code only.

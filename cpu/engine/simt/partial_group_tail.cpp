@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/partial_group_tail.cpp: the group at the end of the grid, of which only the
 // first lanes continue. There is one such group, so compile time matters more than run time: a loop
 // over its threads, if the remaining code is straight-line.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/poison_flags.cpp
 #include "cpu/engine/simt/poison_flags.hpp"
 

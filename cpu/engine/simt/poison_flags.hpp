@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/poison_flags.hpp: which poison-generating flags the shape analysis may trust.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/prefetch.hpp: loads whose next addresses are known and are prefetched.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/prepare.cpp
 #include "cpu/engine/simt/prepare.hpp"
 

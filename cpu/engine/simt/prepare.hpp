@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/prepare.hpp: passes that bring thread code into the form that vectorize() reads:
 // reducible control flow without switches, loops in simplified and LCSSA form, one return, barriers
 // at the ends of their blocks.

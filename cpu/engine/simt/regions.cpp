@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/regions.cpp: the frame of block code: regions between barriers, loops over lane
 // groups, and values that live across regions.
 #include <llvm/IR/CFG.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/regions.hpp: the frame of block code: regions between barriers, the loop over the
 // groups of each region, and the values that are live across barriers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/shape.cpp: the shape analysis: data flow over the lattice None < Uniform, Strided
 // < Varying, together with divergent branches, joins and loops.
 #include "cpu/engine/simt/shape.hpp"

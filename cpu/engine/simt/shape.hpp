@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/shape.hpp: how a thread value varies over the lanes of a group.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/strip_emitter.cpp: strips, and tests that have one result for a whole row of a
 // strip. They run once, before the groups of the row: rows whose threads all return (`if (y >=
 // height) return;`) are skipped, and groups of other rows do not repeat the tests.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/strip_emitter.hpp: strips: neighboring blocks whose rows of threads run one after
 // the other.
 #pragma once

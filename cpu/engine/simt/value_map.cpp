@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/value_map.cpp
 #include "cpu/engine/simt/value_map.hpp"
 

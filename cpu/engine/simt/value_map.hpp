@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/value_map.hpp: from values of thread code to values of block code.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/vectorize.cpp: chooses the width, analyses thread code and emits block code.
 #include "cpu/engine/simt/vectorize.hpp"
 

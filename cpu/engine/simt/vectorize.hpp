@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/vectorize.hpp: scalar thread code becomes block code in which W neighbouring
 // threads are one vector. docs/design/simt.md explains how it works.
 #pragma once

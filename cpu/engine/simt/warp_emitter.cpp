@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/warp_emitter.cpp
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/warp_emitter.hpp: warp operations (shuffles, votes, matches, reductions).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/widen_masks.cpp
 #include "cpu/engine/simt/widen_masks.hpp"
 

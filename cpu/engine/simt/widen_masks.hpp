@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/widen_masks.hpp: masks in the form in which the processor compares and selects.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/access_rules.cpp: which qualifiers of a load or store go together. ptxas
 // refuses the others, so a program that has them would not load on a GPU.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_async.cpp: asynchronous copies (done at once), mbarriers, clusters,
 // stack memory.
 #include <llvm/IR/Intrinsics.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_compare.cpp: comparison and selection.
 #include "cpu/engine/translate/function_translator.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_control.cpp: jumps, calls, returns, and the end of a thread.
 #include "cpu/engine/translate/function_translator.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_convert.cpp: cvt between integers and floats of all sizes.
 #include <llvm/IR/Intrinsics.h>
 

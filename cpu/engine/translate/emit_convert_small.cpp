@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_convert_small.cpp: cvt to and from packed halves, tf32, fp8, and
 // cvt.pack.
 #include <llvm/IR/Intrinsics.h>

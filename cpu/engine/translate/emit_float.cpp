@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_float.cpp: f32 and f64 arithmetic.
 #include <llvm/IR/Intrinsics.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_half.cpp: f16 and bf16, one or two to a register; pairs of f32.
 #include <llvm/IR/Intrinsics.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_integer.cpp: integer arithmetic, bits, shifts. Nothing here can trap
 // the host.
 #include <llvm/IR/Intrinsics.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_matrix.cpp: tensor-core instructions. Products are collective routines
 // (runtime/matrix.cpp). wmma fragments have a layout of our own: lane l holds elements l * P … l *
 // P + P - 1 of the matrix (P = elements / 32), in the order row-major for a and c, column-major for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_memory.cpp: addresses, loads, stores, moves.
 #include "cpu/engine/translate/function_translator.hpp"
 

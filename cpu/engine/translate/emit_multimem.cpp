@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_multimem.cpp: multimem: memory of several devices behind one address,
 // by routines.
 #include "cpu/engine/runtime/multimem.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_tensor.cpp: bulk copies of tensors (done at once, by routines), bulk
 // reductions, stores and reductions that complete at an mbarrier, tensormap.replace.
 #include "cpu/engine/runtime/tensor_copy.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_texture.cpp: textures and surfaces, through routines that read a
 // TextureObject.
 #include "cpu/engine/runtime/texture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_video.cpp: video instructions: parts of words, widened to 64 bits, with
 // an optional second operation.
 #include <llvm/IR/Intrinsics.h>

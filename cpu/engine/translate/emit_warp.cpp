@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_warp.cpp: everything that waits for or talks to other threads.
 #include "cpu/engine/translate/function_translator.hpp"
 

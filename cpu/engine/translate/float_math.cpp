@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/float_math.cpp: rounding, flushing and the approximations, as straight-line
 // code that can be widened to vectors. Directed rounding is exact without touching the host's
 // rounding mode: the result is computed to nearest together with its error, and moved one step

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/function_translator.cpp: set-up of a function and the walk over its
 // statements.
 #include "cpu/engine/translate/function_translator.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/function_translator.hpp: translates one PTX function to one LLVM function.
 // Registers are allocas until promote_registers(). Every emitter of api/ptx.json is a member
 // `emit_<name>`, in the emit_*.cpp file of its family.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/module_translator.cpp: symbols, signatures, shared layout, and the public
 // translate().
 #include "cpu/engine/translate/module_translator.hpp"

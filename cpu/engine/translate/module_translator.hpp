@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/module_translator.hpp: symbols, layouts and markers of one PTX module.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/passes.cpp: registers to SSA, redundant flushes, addresses as getelementptr.
 #include "cpu/engine/translate/passes.hpp"
 

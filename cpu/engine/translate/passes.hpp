@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/passes.hpp: passes over the thread code of one function, in the order in
 // which pipeline.cpp runs them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/shared_layout.cpp
 #include "cpu/engine/translate/shared_layout.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/shared_layout.hpp: offsets of the .shared variables that device functions
 // use. A device function is compiled once, so a variable has the same offset in all kernels that
 // reach it; variables that no kernel needs together may overlap.

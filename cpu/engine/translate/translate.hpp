@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/translate.hpp: syntax trees to thread code (scalar LLVM IR, see
 // docs/design/engine.md).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/values.cpp: operands to LLVM values, values to registers.
 #include <bit>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Low-level bindings to CUDA's C APIs, rendered from the facts in `api/`. Each module is loaded when it is first named."""
 
 from __future__ import annotations

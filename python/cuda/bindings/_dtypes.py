@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NumPy dtypes of the structs, for those who have NumPy: `nvml.memory_v2_dtype` has the layout of `nvml.Memory_v2`."""
 
 from __future__ import annotations

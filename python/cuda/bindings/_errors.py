@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exceptions for result codes: the `raising` modules, and the modules in the Pythonic style."""
 
 from __future__ import annotations

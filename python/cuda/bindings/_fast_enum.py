@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Enums of the C APIs: ints with names. Made from the rendered facts when a name is first touched, which must be cheap,
 so this is not `enum.IntEnum`; it behaves like one where programs look."""
 

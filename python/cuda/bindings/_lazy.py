@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modules whose names are made when first touched: importing one costs next to nothing."""
 
 from __future__ import annotations

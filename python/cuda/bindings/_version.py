@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The version of NVIDIA's cuda.bindings whose interface this is."""
 
 __version__ = "13.5.0"

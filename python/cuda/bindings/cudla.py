@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cuDLA, the deep learning accelerator of embedded boards. Functions return bare values; an error raises `CudlaError`.
 
 The library comes with the system software of such a board. Elsewhere everything here can be imported and structs be filled; a

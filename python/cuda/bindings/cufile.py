@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cuFile, direct storage access. Functions return bare values; an error raises `cuFileError`."""
 
 from __future__ import annotations

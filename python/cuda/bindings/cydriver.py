@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Importable where programs look for NVIDIA's Cython layer; C++ programs use the headers of cucore instead.
 
 Names that exist in Python are those of `cuda.bindings.driver`.

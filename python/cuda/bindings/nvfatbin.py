@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvFatbin, the maker of fat binaries. Functions return bare values; an error raises `nvFatbinError`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvJitLink, the linker of device code. Functions return bare values; an error raises `nvJitLinkError`."""
 
 from __future__ import annotations

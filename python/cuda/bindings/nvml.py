@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVML, the management library. Functions return bare values; an error raises the exception of its code, an `NvmlError`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVVM, the compiler of LLVM IR. Functions return bare values; an error raises `nvvmError`."""
 
 from __future__ import annotations

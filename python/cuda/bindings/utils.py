@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small helpers around the bindings: native handles, versions of PTX, checks of the environment."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pythonic access to the CUDA runtime: devices, streams, memory, kernels and graphs.
 
 Every name is looked up when it is first used, so that importing the package stays cheap.

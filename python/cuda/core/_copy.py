@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies, prefetches and discards of many buffers in one call."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dataclasses without the import: the module ``dataclasses`` costs more to load than all of cuda.core.
 
 A class decorated with :func:`options` is made, compares, prints and pickles as a dataclass does, and ``dataclasses.fields``,

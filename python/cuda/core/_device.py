@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small types that Device hands back."""
 
 from __future__ import annotations

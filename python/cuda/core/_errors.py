@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What failed calls raise."""
 
 from __future__ import annotations

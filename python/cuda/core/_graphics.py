@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory of OpenGL that CUDA uses in place."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small tables that notebooks show for devices, streams and memory pools (`_repr_html_`)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What processes hand each other to share events and memory. Each pickles; none touches the driver when unpickled."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linking pieces of compiled code."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Managed memory: places it can live, and buffers of it."""
 
 from __future__ import annotations

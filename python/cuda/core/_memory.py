@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory resources: where buffers get their memory from."""
 
 from __future__ import annotations

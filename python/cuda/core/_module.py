@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiled code and kernels: what of it is Python."""
 
 from __future__ import annotations

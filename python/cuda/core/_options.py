@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of streams, events and memory resources. Plain classes: importing dataclasses would cost more than all of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The set of devices that can use a memory resource's memory."""
 
 from __future__ import annotations

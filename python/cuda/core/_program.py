@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs in source form, and how they are compiled."""
 
 from __future__ import annotations

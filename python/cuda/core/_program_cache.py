@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiled code kept for the next time, in memory or on disk."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Properties made from functions, in a form that type checkers understand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of a device that contexts can be given: multiprocessors and work queues."""
 
 from __future__ import annotations

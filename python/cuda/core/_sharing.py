@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory between processes: resources that can be opened elsewhere, and their buffers. The other side of ``_ipc``."""
 
 from __future__ import annotations

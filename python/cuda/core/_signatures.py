@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signatures of the functions that are written in C++, for `inspect.signature` and `help`. Imported when one is asked for."""
 
 from __future__ import annotations

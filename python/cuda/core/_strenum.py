@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """StrEnum for every Python this package supports."""
 
 from __future__ import annotations

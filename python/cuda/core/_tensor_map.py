@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Descriptors by which the tensor memory accelerator (compute capability 9.0 and later) moves tiles of a tensor."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory whose addresses are reserved apart from what is behind them, so that it can grow in place."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for device work in asyncio code, without a thread per wait."""
 
 from __future__ import annotations

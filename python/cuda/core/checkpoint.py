@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stopping a process's CUDA work, saving it to host memory, and going on later, perhaps on another GPU."""
 
 from __future__ import annotations

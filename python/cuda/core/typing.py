@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names for annotations: enums whose members are strings, protocols and unions of cuda.core."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views of other libraries' arrays, batches of copies, and caches of compiled programs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Find CUDA components in the user's environment, and say why when they are not there.
 
     >>> from cuda.pathfinder import explain, load_nvidia_dynamic_lib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python's own folders, and the variables that name a toolkit."""
 
 import os

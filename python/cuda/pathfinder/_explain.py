@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of a search: every place in order, and what was there."""
 
 from __future__ import annotations

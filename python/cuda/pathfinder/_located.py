@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files and folders that are found but not loaded: headers, static and bitcode libraries, programs."""
 
 from . import _environment, _pathfinder

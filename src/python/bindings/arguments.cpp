@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // arguments.cpp: arguments that depend on other arguments: buffers with a size, sequences with a
 // count, buffers to fill.
 #include <algorithm>

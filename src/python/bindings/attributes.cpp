@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attributes.cpp: values whose type depends on an attribute or an option key.
 #include "call.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bound_address.cpp: record.getPtr, before it is called.
 #include "bound_address.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bound_address.hpp: record.getPtr, before it is called.
 #pragma once
 #include "engine.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // call.cpp: one call of a rendered function: Python arguments to C arguments, the call, the result
 // tuple.
 #include "call.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // call.hpp: one call of a rendered function in progress. Its parts: call.cpp (plain arguments, the
 // call, the result), arguments.cpp (arguments that depend on others), attributes.cpp (values whose
 // type depends on an attribute).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // callback_owners.cpp: callables that belong to an object of the driver which has no place for
 // them: an executable graph whose node was given one, a registration, a stream under capture. They
 // go when it is destroyed, or the capture is over.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // callbacks.cpp: Python callables as C callbacks. A HostCall keeps callable and user data alive for
 // whoever may still call it: a stream until it has run, a graph and those made from it, a struct
 // that holds it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // convert.cpp: single values between Python and C: integers, floats, enums, handles, records, text,
 // addresses.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cufile_entry.hpp: where cuFile's functions come from.
 #pragma once
 #include <unistd.h>

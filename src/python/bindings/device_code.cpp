@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_code.cpp: NVRTC's and nvJitLink's cubins on the CPU device. Programs ask for "sm_90" and a
 // cubin; its machine code is of no use there, so the PTX goes with it (cucore/container.hpp).
 #include "device_code.hpp"

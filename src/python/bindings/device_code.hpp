@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_code.hpp: machine code that also runs on the CPU device.
 #pragma once
 #include <string_view>

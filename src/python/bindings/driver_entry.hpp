@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // driver_entry.hpp: where the driver's functions come from.
 #pragma once
 #include "cucore/driver.hpp"

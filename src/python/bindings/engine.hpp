@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // engine.hpp: what the parts of the binding engine share. See docs/design/bindings.md for how they
 // fit together.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // enums.cpp: enum classes and their members. The class itself is written in Python
 // (cuda/bindings/_fast_enum.py); here is the quick way from a value to its member.
 #include <atomic>

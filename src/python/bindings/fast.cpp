@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fast.cpp: the short way through a call. Most calls pass ints and handles and get a result code
 // and perhaps one value: those need no frame, no error text, and no new tuple.
 #include "fast.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fast.hpp: the short way through a call whose arguments are numbers, handles and addresses.
 #pragma once
 #include "rows.hpp"

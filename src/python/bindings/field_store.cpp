@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // field_store.cpp: assignment of anything to a field: arrays, text, callables, addresses, and what
 // the short way refused, with its error.
 #include <bit>

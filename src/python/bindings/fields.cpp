@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fields.cpp: how a field is found and read, and the usual values stored.
 #include "fields.hpp"
 

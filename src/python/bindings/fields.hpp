@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fields.hpp: the fields of structs and unions: descriptors over the rendered rows that read and
 // write a record's memory. fields.cpp finds and reads them and stores the usual values,
 // field_store.cpp stores everything else.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // frame.cpp: what lives as long as one call (memory, references, buffers), and arguments that need
 // it: addresses and text.
 #include <cstdlib>

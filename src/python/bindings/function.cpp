@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // function.cpp: rendered functions as Python built-ins: argument binding, help text, pickling, the
 // address of the C function.
 #include "function.hpp"

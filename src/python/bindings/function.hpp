@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // function.hpp: a rendered function as a Python object.
 #pragma once
 #include <string>

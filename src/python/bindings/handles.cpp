@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // handles.cpp: handles (CUstream), integers with a class of their own (CUdevice, CUdeviceptr) and
 // function pointers (CUhostFn).
 #include <charconv>

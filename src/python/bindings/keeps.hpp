@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // keeps.hpp: what the pointer fields of a record keep alive: objects, by the address of the field.
 #pragma once
 #define PY_SSIZE_T_CLEAN

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernel_params.cpp: the forms in which Python hands over kernel arguments: an address, a buffer of
 // addresses, or (values, types) with ctypes types or None.
 #include "../type_table.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lazy_module.cpp: the class of modules whose names are made when first touched.
 //
 // A module with a `__getattr__` of its own pays for it at every attribute: the interpreter looks up

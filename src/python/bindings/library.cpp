@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // library.cpp: loads NVIDIA's libraries when one of their functions is first called.
 #include "library.hpp"
 

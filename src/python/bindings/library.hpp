@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // library.hpp: functions of libraries that pathfinder finds (NVRTC, nvJitLink, NVVM, nvFatbin,
 // NVML, cuFile).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // module.cpp: cuda.bindings._bindings, the one extension module behind all modules of
 // cuda.bindings.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvfatbin_entry.hpp: where nvFatbin's functions come from.
 #pragma once
 #include "cucore/abi/nvfatbin.h"

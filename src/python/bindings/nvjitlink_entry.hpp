@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvjitlink_entry.hpp: where nvJitLink's functions come from.
 #pragma once
 #include "cucore/abi/nvjitlink.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvml_entry.hpp: where NVML's functions come from.
 #pragma once
 #include "cucore/abi/nvml.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvrtc_entry.hpp: where NVRTC's functions come from.
 #pragma once
 #include "cucore/abi/nvrtc.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvvm_entry.hpp: where NVVM's functions come from.
 #pragma once
 #include "cucore/abi/nvvm.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // record_text.cpp: what a struct looks like in print: "name : value" per field.
 #include <charconv>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // records.cpp: structs and unions. A record object is a place in memory, with what its pointer
 // fields keep alive; the fields are in fields.cpp.
 #include <new>

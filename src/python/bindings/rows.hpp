@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rows.hpp: the rendered facts that the binding engine reads. One row per function, parameter,
 // type, field and enum member; strings are offsets into one text block, so the tables need (almost)
 // no relocation when loaded.

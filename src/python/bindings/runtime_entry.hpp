@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // runtime_entry.hpp: where the runtime's functions come from: libcucore.so itself.
 #pragma once
 #include "cucore/runtime.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // types.cpp: classes of the rendered types, made when first touched, and the way back from a class
 // to its row.
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // arguments.cpp: Python values as the parameter block of a kernel.
 #include "arguments.hpp"
 

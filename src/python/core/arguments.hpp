@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // arguments.hpp: Python values as the parameter block of a kernel.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // binding.hpp: what every file of the cuda.core._core extension shares: how a class registers
 // itself.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // buffer.cpp: cuda.core.Buffer.
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // buffer_copy.cpp: copies and fills of cuda.core.Buffer.
 #include "arguments.hpp"
 #include "py_buffer.hpp"

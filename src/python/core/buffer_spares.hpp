@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // buffer_spares.hpp: Buffer objects that were freed, to be used again.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // code_arguments.hpp: conversions that the files about compilation share.
 #pragma once
 

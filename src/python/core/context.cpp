@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // context.cpp: cuda.core.Context.
 #include "support.hpp"
 

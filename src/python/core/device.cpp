@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device.cpp: cuda.core.Device, one object per device and thread.
 #include "cucore/device.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_properties.cpp: cuda.core.Device.properties, an attribute of the driver per name.
 #include "device_properties.hpp"
 

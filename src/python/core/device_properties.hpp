@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_properties.hpp: the driver's attributes of one device, each read once.
 #pragma once
 

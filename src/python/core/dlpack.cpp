@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dlpack.cpp: capsules of the DLPack exchange format, both ways.
 #include "dlpack.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dlpack.hpp: the DLPack exchange format (its public binary interface), and capsules of it.
 #pragma once
 

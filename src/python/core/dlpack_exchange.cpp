@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dlpack_exchange.cpp: DLPack's table of C functions, by which other libraries' C code exchanges
 // arrays with cuda.core.
 #include "dlpack.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // driver.cpp: which driver serves this process, for reports (`cucore info`).
 #include "cucore/driver.hpp"
 

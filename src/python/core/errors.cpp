@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // errors.cpp: C++ exceptions as Python ones, and the notice that the CPU device is in use.
 #include <cstring>
 #include <filesystem>

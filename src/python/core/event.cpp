@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // event.cpp: cuda.core.Event.
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph.cpp: cuda.core.graph.Graph, a graph ready to launch.
 #include "cucore/graph.hpp"
 

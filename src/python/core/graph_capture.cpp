@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_capture.cpp: turning what is queued on a stream into a graph.
 #include "cucore/graph_builder.hpp"
 #include "graph_support.hpp"

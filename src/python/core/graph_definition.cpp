@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_definition.cpp: graphs that can still be changed, by handle; the typed nodes are Python.
 #include "graph_support.hpp"
 

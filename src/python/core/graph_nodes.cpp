@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_nodes.cpp: the parameters of a graph's nodes, read and set by the driver's handle.
 #include "cucore/graph_node.hpp"
 #include "graph_support.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_support.hpp: what the files about graphs share: nodes as numbers, host functions,
 // arguments.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // held.hpp: a share in an object of C++, for Python objects that keep it alive.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kept.cpp: Python objects that objects of C++ hold.
 #include "kept.hpp"
 

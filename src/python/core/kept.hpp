@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kept.hpp: Python objects that objects of C++ hold.
 #pragma once
 

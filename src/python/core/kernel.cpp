@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernel.cpp: cuda.core.Kernel, its occupancy; its attributes are in cuda/core/_module.py.
 #include "cucore/kernel.hpp"
 

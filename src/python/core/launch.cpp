@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // launch.cpp: cuda.core.LaunchConfig and cuda.core.launch.
 #include "cucore/launch.hpp"
 

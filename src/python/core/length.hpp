@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // length.hpp: bytes from elsewhere that must have a certain length.
 #pragma once
 

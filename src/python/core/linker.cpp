@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linker.cpp: the C++ side of cuda.core.Linker and LinkerOptions; their Python classes are in
 // cuda/core/_linker.py.
 #include "cucore/linker.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loan.hpp: what the open buffers of one stream and one pool hold together.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // managed.cpp: what cuda.core.ManagedBuffer and the batches of cuda.core.utils call.
 #include "cucore/managed.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memory_line.hpp: what allocating from a pool and freeing look at besides the objects themselves:
 // one line of memory, since each comes back from the outer caches after the driver's work.
 #pragma once

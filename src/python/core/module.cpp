@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // module.cpp: the entry point of cuda.core._core; runs what the other files registered.
 #include <algorithm>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // native_memory.cpp: the C++ memory resources, as the `_native` attribute of the Python classes.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

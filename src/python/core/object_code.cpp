@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // object_code.cpp: cuda.core.ObjectCode.
 #include "cucore/object_code.hpp"
 

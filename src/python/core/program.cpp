@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program.cpp: the C++ side of cuda.core.Program and ProgramOptions; their Python classes are in
 // cuda/core/_program.py.
 #include "cucore/program.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_cache.cpp: the C++ side of the program caches; their Python classes are in
 // cuda/core/_program_cache.py.
 #include "cucore/program_cache.hpp"

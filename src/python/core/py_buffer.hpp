@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // py_buffer.hpp: what a cuda.core.Buffer object holds.
 #pragma once
 

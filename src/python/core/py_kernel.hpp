@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // py_kernel.hpp: what a cuda.core.Kernel object holds.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // py_launch_config.hpp: what a cuda.core.LaunchConfig object holds.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // quick_options.cpp: making an object of options (EventOptions, StreamOptions) without running the
 // Python code of its __init__, which takes three times as long.
 #include <Python.h>

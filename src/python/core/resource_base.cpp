@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // resource_base.cpp: cuda.core._core._Resource, what the memory resources of the package derive
 // from: their C++ half in a slot, and what is asked most of them, which then needs no Python code.
 #include <Python.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // resources.cpp: parts of a device, checkpoints and graphics for the classes of cuda.core.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // signatures.cpp: __signature__ of functions and classes that are bound here, so that
 // inspect.signature() works. The text is rendered in Python (cuda/core/_signatures.py) when asked
 // for.

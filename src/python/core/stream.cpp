@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stream.cpp: cuda.core.Stream and the two default streams.
 #include "core/relaxed.hpp"
 #include "submission.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // strided.cpp: exports, addresses and copies for cuda.core.utils.StridedMemoryView.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>

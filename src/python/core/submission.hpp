@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // submission.hpp: whether a call that queues work may keep the interpreter's lock.
 //
 // Giving the lock up and taking it again takes longer than all the rest of such a call. It must be

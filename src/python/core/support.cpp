@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // support.cpp: the C API half of the bindings.
 #include "support.hpp"
 

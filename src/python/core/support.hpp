@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // support.hpp: methods written against the C API where a call must cost little, and conversions all
 // files share.
 #pragma once

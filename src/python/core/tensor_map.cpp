@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensor_map.cpp: the C++ descriptor behind cuda.core.TensorMapDescriptor.
 #include "cucore/tensor_map.hpp"
 

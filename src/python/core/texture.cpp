@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // texture.cpp: the C++ arrays, textures and surfaces, as the `_native` attribute of the classes of
 // cuda.core.texture.
 #include "cucore/texture.hpp"

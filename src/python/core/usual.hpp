@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // usual.hpp: what the quick ways through a call compare with: exact types of ours, and where their
 // values lie. After a driver call of microseconds every line of memory has to come back from the
 // outer caches, so all of it is one line.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // values.hpp: what is asked most of an object, without nanobind's calls: properties that are plain
 // values, equality and hashes. A property of nanobind's takes twice the time of one of these.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // view.cpp: the object under cuda.core.utils.StridedMemoryView, and the two ways to fill it that
 // are used most: from a NumPy array and from a DLPack capsule.
 #include "view.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // view.hpp: making the object under cuda.core.utils.StridedMemoryView.
 #pragma once
 

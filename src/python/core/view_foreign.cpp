@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // view_foreign.cpp: tensors of PyTorch and CuPy, asked for what a view needs without their DLPack
 // export, which costs them microseconds.
 #include <cstring>

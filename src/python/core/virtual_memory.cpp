@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // virtual_memory.cpp: the C++ resource behind cuda.core.VirtualMemoryResource.
 #include "cucore/virtual_memory.hpp"
 

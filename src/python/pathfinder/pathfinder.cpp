@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda.pathfinder._pathfinder: conversion between Python and cucore/pathfinder.hpp, nothing else.
 #define PY_SSIZE_T_CLEAN
 #include "cucore/pathfinder.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // abi_test.cpp: compares every size, offset, value and prototype of api/ with the rendered headers
 // and with NVIDIA's.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Every rendered header in one C translation unit. */
 #include "cucore/abi/cufile.h"
 #include "cucore/abi/driver.h"

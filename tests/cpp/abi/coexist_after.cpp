@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Includes the rendered header, then <cuda.h>.
 #include "cucore/abi/driver.h"
 #ifdef CUCORE_HAVE_CUDA_HEADERS

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Includes <cuda.h>, then the rendered header, as a user of the C++ library may.
 #ifdef CUCORE_HAVE_CUDA_HEADERS
 #include <cuda.h>

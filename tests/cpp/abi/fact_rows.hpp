@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fact_rows.hpp: one row per fact of api/ with the value of the table and that of the compiled
 // header.
 #pragma once

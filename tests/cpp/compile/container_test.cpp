@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Containers: PTX goes in and comes out, the cubin stays as it was, and no bytes can do harm.
 #include "cucore/container.hpp"
 

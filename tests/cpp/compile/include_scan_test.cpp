@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scan for files that a source asks for: what hides one would make a cache answer with stale
 // code.
 #include "core/include_scan.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // param_kinds_test.cpp: what PTX and mangled names tell of a kernel's parameters.
 #include "core/param_kinds.hpp"
 

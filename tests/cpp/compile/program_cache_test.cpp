@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The caches of compiled programs, as C++ programs use them.
 #include "cucore/program_cache.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs and linkers, as C++ programs use them.
 #include "cucore/program.hpp"
 

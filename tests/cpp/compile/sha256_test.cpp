@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SHA-256 against the examples of its standard.
 #include "core/sha256.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Include folders of CUDA's split packages, on folders made here.
 #include "core/toolkit_headers.hpp"
 

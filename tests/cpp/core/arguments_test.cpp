@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the compiler lets through, and what it does not: arguments of kernels, sources and targets
 // of copies, owners and views. A mistake here is an error of the build, not of the run.
 #include <gtest/gtest.h>

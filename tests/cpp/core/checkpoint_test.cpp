@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // checkpoint_test.cpp: the CUDA side of a process, stopped and going on.
 #include "cucore/checkpoint.hpp"
 

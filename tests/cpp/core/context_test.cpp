@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // context_test.cpp: what is current stays current.
 #include "cucore/context.hpp"
 

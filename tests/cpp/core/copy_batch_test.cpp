@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // copy_batch_test.cpp: many copies in one call.
 #include <vector>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies between linear memory and arrays: what their parameters say, and how they are changed.
 #include "cucore/copy.hpp"
 

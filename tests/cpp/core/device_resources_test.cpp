@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_resources_test.cpp: parts of a device, and contexts on them.
 #include "cucore/device_resources.hpp"
 

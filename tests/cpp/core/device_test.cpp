@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_test.cpp: devices and their facts.
 #include "cucore/device.hpp"
 

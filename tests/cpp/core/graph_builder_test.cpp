@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_builder_test.cpp: calls become nodes.
 #include "cucore/graph_builder.hpp"
 

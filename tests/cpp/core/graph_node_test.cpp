@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_node_test.cpp: nodes are read and changed, in definitions and in graphs made from them.
 #include "cucore/graph_node.hpp"
 

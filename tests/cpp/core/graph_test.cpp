@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_test.cpp: work described once and launched many times.
 #include "cucore/graph.hpp"
 

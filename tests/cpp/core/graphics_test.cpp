@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graphics_test.cpp: memory of OpenGL. No OpenGL context is current here: what is needed is said.
 #include "cucore/graphics.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ipc_test.cpp: what can be shared with other processes. Two processes do so in
 // examples/cpp/ipc.cpp.
 #include "cucore/ipc.hpp"

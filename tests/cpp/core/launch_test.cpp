@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // launch_test.cpp: kernels run with checked arguments.
 #include "cucore/launch.hpp"
 

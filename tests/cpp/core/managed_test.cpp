@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // managed_test.cpp: advice, prefetches and discards of managed memory.
 #include "cucore/managed.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stream_test.cpp: streams and events.
 #include "cucore/stream.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // strided_memory_view_test.cpp: arrays by their layout, DLPack, and copies between layouts.
 #include "cucore/strided_memory_view.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // support.hpp: a device to test on, and kernels written in PTX so that no compiler is needed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensor_map_test.cpp: descriptors for the tensor memory accelerator.
 #include "cucore/tensor_map.hpp"
 

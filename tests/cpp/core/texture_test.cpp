@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // texture_test.cpp: arrays, textures and surfaces.
 #include "cucore/texture.hpp"
 

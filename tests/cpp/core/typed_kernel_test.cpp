@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // typed_kernel_test.cpp: kernels whose parameter types the compiler checks.
 #include "cucore/typed_kernel.hpp"
 

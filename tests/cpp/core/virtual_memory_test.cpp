@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // virtual_memory_test.cpp: memory that grows in place.
 #include "cucore/virtual_memory.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bad arguments of the functions that codes.py leaves out, because they change or stop the whole
 // process.
 #include <unistd.h>

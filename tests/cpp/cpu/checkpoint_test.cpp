@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints: calls wait while the process is locked; the order of states.
 #include <unistd.h>
 

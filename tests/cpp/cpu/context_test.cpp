@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts; queries and settings of devices without a test file of their own.
 #include <atomic>
 #include <cstdlib>

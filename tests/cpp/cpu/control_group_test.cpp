@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory limit of control groups, read from files in the kernel's format.
 #include "cpu/base/control_group.hpp"
 

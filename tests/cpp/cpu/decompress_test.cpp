@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemBatchDecompressAsync: deflate, Snappy and LZ4, whole and damaged.
 #include <numeric>
 #include <string>

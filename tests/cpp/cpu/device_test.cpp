@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices, contexts and the thread's stack of them.
 #include <cstring>
 #include <string>

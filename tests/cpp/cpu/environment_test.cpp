@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings from environment variables, each case in its own process.
 #include "cpu/base/environment.hpp"
 

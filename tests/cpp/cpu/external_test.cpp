@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Imported memory and semaphores.
 #include <sys/eventfd.h>
 #include <sys/mman.h>

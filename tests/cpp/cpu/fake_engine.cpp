@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An engine for tests of the driver layer. Kernels are known by name and have fixed effects, so
 // that scheduling, errors and graphs can be tested without a compiler. It implements
 // cpu/engine/engine.hpp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Branches of graphs: independent branches run concurrently, and all dependencies are respected.
 #include <atomic>
 #include <random>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conditional nodes: conditions, the contents of bodies, and errors.
 #include <functional>
 #include <string>

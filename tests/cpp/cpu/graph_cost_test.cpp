@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of a graph launch for its caller, compared to single launches of the same kernels: ratio
 // of processor time of the calling thread.
 #include <ctime>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graph launches by kernels: fire-and-forget and tail launches, and invalid launches.
 #include <map>
 #include <vector>

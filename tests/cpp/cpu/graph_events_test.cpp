@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events in graphs: a launch records and waits like calls at that time.
 #include "support.hpp"
 

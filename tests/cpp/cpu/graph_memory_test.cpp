@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of graphs: from a launch to the free, independent of the lifetime of the graph.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nested graphs: ownership, failed additions, and the limit of depth.
 #include "graph_support.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes of every kind: parameters can be set and read, in graphs and in executable graphs.
 #include <atomic>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fixtures of graph tests: a graph and a stream per test, kernel nodes, conditions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs: built from nodes, captured, launched, updated.
 #include <atomic>
 #include <cstdio>

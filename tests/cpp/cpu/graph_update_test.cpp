@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Updates of executable graphs: nodes of every kind, and the reasons of failures.
 #include <atomic>
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The k-th allocation of the host fails inside a driver call. The call returns CUDA_SUCCESS or
 // CUDA_ERROR_OUT_OF_MEMORY, and later calls succeed. A separate program, because it replaces
 // operator new.

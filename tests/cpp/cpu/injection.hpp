@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fixtures of tests with failing allocations; injection.cpp replaces operator new.
 #pragma once
 

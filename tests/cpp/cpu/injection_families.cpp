@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The k-th allocation fails, by family of calls: contexts, pools, mapped memory, arrays and
 // textures, libraries and links, graph nodes, stream memory operations, exported and imported
 // handles.

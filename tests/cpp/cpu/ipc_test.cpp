@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Virtual memory, and memory and events shared with a child process.
 #include <signal.h>
 #include <sys/socket.h>

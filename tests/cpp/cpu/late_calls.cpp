@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program whose thread_local objects, static objects and exit handlers call the driver. Calls of
 // a thread's objects succeed although the driver's per-thread state is younger; calls after the end
 // of the driver return CUDA_ERROR_DEINITIALIZED (4).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modules, libraries, launches: checks and their error codes.
 #include <cstring>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches of the first CUDA versions, and the cooperative launch on several devices.
 #include <atomic>
 #include <cstdlib>

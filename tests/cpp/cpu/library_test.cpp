@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queries of libraries, kernels, functions and streams.
 #include <sys/resource.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuLink* with object files and archives.
 #include <elf.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Managed memory: advice and prefetches are stored by page.
 #include <array>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queued work on memory that is freed before it runs: an error with a report, never a crash.
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUCORE_CPU_MEMORY: all device memory counts, and an allocation above the limit fails with code 2
 // without other effects. Each test runs in its own process, because the limit is read once.
 #include <cstdlib>

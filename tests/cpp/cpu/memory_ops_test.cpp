@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory operations of streams and graphs: all kinds, all conditions, and errors.
 #include "support.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory pools: stream order, reuse and counters.
 #include <atomic>
 #include <ctime>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocation, copies, fills and pointer attributes.
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects of several devices (CUCORE_CPU_DEVICES), and the clique of these devices.
 #include "cpu/device/multicast.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays, textures, managed memory, green contexts, tensor maps and logs.
 #include <cstring>
 #include <numeric>

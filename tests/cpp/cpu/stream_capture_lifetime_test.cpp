@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures into a graph that is destroyed before the capture ends: the capture becomes invalid and
 // leaks nothing.
 #include "graph_support.hpp"

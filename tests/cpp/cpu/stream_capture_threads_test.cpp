@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several threads capture, launch and update graphs while others allocate.
 #include <atomic>
 #include <thread>

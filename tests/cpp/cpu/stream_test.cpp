@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams, events, host functions and memory operations: order, concurrency and waits.
 #include <atomic>
 #include <thread>

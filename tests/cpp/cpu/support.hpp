@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fixtures of the driver's C API tests: a context per test, and the kernels of the fake engine.
 #pragma once
 

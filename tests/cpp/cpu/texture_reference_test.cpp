@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texture and surface references: settings round-trip, and the module's variable holds the handle
 // of the object.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A program that knows nothing of this project but the driver API: linked with -lcuda, adds two vectors with PTX. */
 #include <stdio.h>
 #include <stdlib.h>

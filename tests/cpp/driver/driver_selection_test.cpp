@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // driver_selection_test.cpp: the library that CUCORE_DEVICE selects, and the errors of a failed
 // selection.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // error_test.cpp: names of result codes and the exceptions for them.
 #include "cucore/error.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mutex_test.cpp: a mutex that another thread held at a fork.
 #include "driver/mutex.hpp"
 

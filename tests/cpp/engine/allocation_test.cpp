@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/allocation_test.cpp: memory that LLVM or the engine does not get is an error of
 // the load or of the launch, and the next one works.
 #include <signal.h>

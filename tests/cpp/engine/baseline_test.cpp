@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/baseline_test.cpp: kernels that start in the baseline tier.
 #include "../temporary_folder.hpp"
 #include "cpu/engine/jit_module.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which block code that goes on by itself takes its blocks.
 #include "cpu/engine/run/block_iteration.hpp"
 

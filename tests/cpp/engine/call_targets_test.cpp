@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/call_targets_test.cpp: calls through pointers reach functions of loaded modules
 // only.
 #include "cpu/engine/run/call_targets.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/cancel_test.cpp: kernels cancelled at each of their safepoints in turn.
 #include <algorithm>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/check_test.cpp: check mode finds what is wrong, and nothing in kernels that are
 // right.
 #include <algorithm>

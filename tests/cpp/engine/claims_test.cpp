@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/claims_test.cpp: the clusters that one host thread has claimed from a grid.
 #include "cpu/engine/run/claims.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/crash_recovery_test.cpp: a crash of the compiler is an exception, and the next
 // compilation works.
 #include "cpu/engine/run/crash_recovery.hpp"

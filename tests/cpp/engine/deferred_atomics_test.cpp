@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/deferred_atomics_test.cpp: atomics at the end of a kernel are done for several
 // blocks at once; what memory holds is what one atomic operation for each block could have left
 // there.

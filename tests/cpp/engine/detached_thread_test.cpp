@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/detached_thread_test.cpp: threads of the library take no signals of the program.
 #include "cpu/engine/run/detached_thread.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/disk_cache_test.cpp: the folder of compiled code stays below its limit, and is
 // seldom looked through.
 #include "cpu/engine/jit/disk_cache.hpp"

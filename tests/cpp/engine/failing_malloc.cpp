@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/failing_malloc.cpp
 #include "failing_malloc.hpp"
 

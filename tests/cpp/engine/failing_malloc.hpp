@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/failing_malloc.hpp: a malloc that fails on demand, for all of the process.
 #pragma once
 

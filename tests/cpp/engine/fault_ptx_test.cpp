@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/fault_ptx_test.cpp: faulty PTX: which code, which line, which thread; on the
 // scalar path and in vector code.
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/fault_test.cpp: faults end the grid with a code and a report, and the process
 // goes on.
 #include <sys/mman.h>

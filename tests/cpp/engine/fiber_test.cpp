@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/fiber_test.cpp: stacks of fibers, and switches between fibers.
 #include "cpu/engine/run/fiber.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/float_environment_test.cpp: kernels run with default floating-point modes.
 #include "cpu/engine/run/float_environment.hpp"
 

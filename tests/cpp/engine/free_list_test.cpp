@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks that are handed out again: by size, across threads, without end.
 #include "cpu/mem/free_list.hpp"
 

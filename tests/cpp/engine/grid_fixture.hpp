@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/grid_fixture.hpp: runs C++ functions as kernels.
 #pragma once
 

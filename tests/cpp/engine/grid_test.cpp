@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/grid_test.cpp: blocks, barriers, warps and clusters on fibers.
 #include <algorithm>
 #include <numeric>

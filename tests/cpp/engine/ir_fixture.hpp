@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/ir_fixture.hpp: runs hand-written thread code.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/large_grid_test.cpp: grids of every size take bounded memory, and can be ended.
 #include <sys/resource.h>
 

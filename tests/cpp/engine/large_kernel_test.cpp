@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/large_kernel_test.cpp: kernels of many instructions compile in bounded memory,
 // and are right.
 #include <sys/resource.h>

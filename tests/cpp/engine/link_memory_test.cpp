@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/link_memory_test.cpp: links that are refused memory harm no others.
 #include <thread>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/link_test.cpp: object code becomes memory that may be run, and nothing else.
 #include <elf.h>
 

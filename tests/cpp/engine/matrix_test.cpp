@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/matrix_test.cpp: products of halves with vectors against the sums of a tensor
 // core, one at a time.
 #include <gtest/gtest.h>

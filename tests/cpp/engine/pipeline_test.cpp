@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/pipeline_test.cpp: the tables of passes, and what can be seen between two
 // passes.
 #include "cpu/engine/pipeline.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/ptx_fixture.hpp: PTX text through the whole engine.
 #pragma once
 

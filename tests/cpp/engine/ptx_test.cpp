@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/ptx_test.cpp: PTX end to end, on the scalar path and on whatever the engine
 // chooses.
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/resident_pool_test.cpp: the memory of resident clusters.
 #include "cpu/engine/run/resident_pool.hpp"
 

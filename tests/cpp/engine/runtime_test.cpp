@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/runtime_test.cpp: routines of cpu/engine/runtime called as plain functions.
 #include <gtest/gtest.h>
 

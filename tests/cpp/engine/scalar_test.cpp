@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/scalar_test.cpp: thread code through the scalar path: markers, forms, spin
 // loops, cancel.
 #include <sys/auxv.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/shared_memory_arena_test.cpp: what is known of the addresses of shared memory.
 #include "cpu/engine/run/shared_memory_arena.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/spin_loops_test.cpp: which loops wait for memory
 // (cpu/engine/jit/spin_loops.hpp), and which only look like it.
 #include <ostream>

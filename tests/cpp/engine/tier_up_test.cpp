@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/tier_up_test.cpp: better code takes over from the code a kernel began with.
 #include "cpu/engine/run/tier_up.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/time_limit_test.cpp: grids that run longer than their time limit are cancelled.
 #include "cpu/engine/run/time_limit.hpp"
 

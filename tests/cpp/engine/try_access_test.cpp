@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/try_access_test.cpp: accesses to memory that may be unmapped.
 #include "cpu/engine/run/try_access.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/work_stealing_test.cpp: distribution of clusters over host threads.
 #include "cpu/engine/run/work_stealing.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvml_test.cpp: every exported function of the CPU device's NVML with valid and invalid arguments,
 // and unloading of the library.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // catalogue_test.cpp: every row of the catalogue is well-formed: unique name, file names that match
 // the kind, existing dependencies.
 #include "pathfinder/catalogue.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search_roots_test.cpp: toolkit roots derived from library paths.
 #include "pathfinder/search_roots.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search_test.cpp: the search order, tested in temporary folder trees.
 #include "pathfinder/search.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // system_linker_test.cpp: the linker's cache may be malformed, and the candidates match dlopen().
 #include "pathfinder/system_linker.hpp"
 

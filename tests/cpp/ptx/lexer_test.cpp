@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lexer_test.cpp: tokens of PTX text.
 #include "cpu/ptx/lexer.hpp"
 

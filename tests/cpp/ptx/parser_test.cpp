@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // parser_test.cpp: the grammar, its diagnostics, and malformed text that must not crash the parser.
 #include "cpu/ptx/parser.hpp"
 

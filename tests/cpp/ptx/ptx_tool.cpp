@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ptx_tool.cpp: parses, translates and verifies PTX files and prints the errors. --ir prints the
 // thread code, --print the parsed PTX. tests/python/ptx/test_corpus.py runs it; it is also useful
 // for inspecting one kernel.

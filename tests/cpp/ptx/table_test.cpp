@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table_test.cpp: the rendered instruction table is consistent.
 #include "cpu/ptx/table.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // array_test.cpp: arrays and channel descriptors.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // copy_test.cpp: copy directions and pitches.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_test.cpp: the current device of a thread and device properties.
 #include <gtest/gtest.h>
 

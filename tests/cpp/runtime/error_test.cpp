@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // error_test.cpp: error names and the last error of a thread.
 #include <gtest/gtest.h>
 

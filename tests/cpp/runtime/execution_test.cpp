@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // execution_test.cpp: execution contexts.
 #include <gtest/gtest.h>
 

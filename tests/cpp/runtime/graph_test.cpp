@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_test.cpp: graph nodes and recapture with parameters of the runtime API.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // symbol_test.cpp: addresses of host variables are not symbols of this runtime.
 #include <gtest/gtest.h>
 

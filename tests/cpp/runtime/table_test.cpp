@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table_test.cpp: the table of runtime functions has an entry for every function.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/simt/divergent_values_test.cpp: values that differ between lanes where an analysis
 // could take them for uniform or strided: wrapped strides, speculated conversions, variables that
 // only some threads set, loads that other groups have overtaken, split warp operations.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/simt/edges_test.cpp: groups of which only neighbouring lanes go on run as full groups
 // whose pieces overlap; against the same code thread by thread.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/simt/harness.cpp
 #include "harness.hpp"
 

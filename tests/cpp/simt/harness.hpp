@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/simt/harness.hpp: runs thread code twice, as it is (every thread a host thread) and
 // vectorized, for comparison.
 #pragma once

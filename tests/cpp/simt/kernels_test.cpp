@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/simt/kernels_test.cpp: hand-written thread code (kernels/*.ll), vectorized, against the
 // same code thread by thread.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/simt/nans_test.cpp: of all NaNs that arithmetic gives, memory sees the one of a GPU;
 // where the processor can choose it with one instruction, block code does. So with min and max.
 #include <gtest/gtest.h>

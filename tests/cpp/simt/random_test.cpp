@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/simt/random_test.cpp: random thread code, vectorized for every width, against the same
 // code thread by thread.
 #include <gtest/gtest.h>

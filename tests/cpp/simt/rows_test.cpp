@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/cpp/simt/rows_test.cpp: conditions that are the same for a row of threads are decided
 // before its groups run; against the same code thread by thread.
 #include <gtest/gtest.h>

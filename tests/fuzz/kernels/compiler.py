@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA C++ to PTX, with NVRTC."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints a program as CUDA C++."""
 
 from __future__ import annotations

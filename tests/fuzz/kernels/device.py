@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs kernels of PTX modules on the device that CUCORE_DEVICE selects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates random CUDA C++ programs with defined results: no undefined behaviour, no races, warp operations with exact masks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executes a program according to the CUDA and PTX manuals with NumPy, all threads of the grid at once.
 
 It shares no code with the CPU device. It also validates programs: it raises `Invalid` if a program has no defined result (use of an

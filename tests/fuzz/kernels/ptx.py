@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates random PTX programs with features that compilers rarely emit (irreducible control flow, predicates, odd register widths).
 
 They have no model: the scalar path is the reference, or a GPU for recorded programs. A program is a list of lines; a line contains all

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of programs with their results: written on a machine with NVRTC, run on any device."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reduces a program while it still shows a defect."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes programs with their results to a folder, and runs such a folder on the device of CUCORE_DEVICE."""
 
 from __future__ import annotations

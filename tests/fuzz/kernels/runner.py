@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs programs in every mode, in processes that may crash, and records differences."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The syntax tree of a random program: generated, evaluated by the model, reduced and printed as CUDA C++.
 
 Expressions and statements have two generic classes, so that the reducer can traverse any program without knowing its operations.

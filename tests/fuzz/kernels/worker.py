@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that generates programs and runs them in modes of the CPU device. It may crash; its parent restarts it.
 
 Messages are pickled and prefixed with their length: requests on standard input, responses on the original standard output.

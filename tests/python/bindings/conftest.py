@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures for the tests of cuda.bindings: a current context on the device of CUCORE_DEVICE, a compiler, a result checker."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locates the built test doubles of libraries that need hardware."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls every function of cuda.bindings.nvml in a process whose NVML records its arguments; see test_nvml_calls.py.
 
     python nvml_calls.py LIBRARY

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every function, struct, handle and enum of every module: docstrings, and the values that fields accept and return."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python callables are kept alive as long as the library may call them, and freed afterwards."""
 
 from __future__ import annotations

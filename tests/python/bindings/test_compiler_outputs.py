@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rarely used functions of NVRTC, nvJitLink, NVVM and nvFatbin, which older libraries may lack."""
 
 from __future__ import annotations

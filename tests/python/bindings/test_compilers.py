@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The main functions of NVRTC, nvJitLink, NVVM and nvFatbin. No test needs a device."""
 
 from __future__ import annotations

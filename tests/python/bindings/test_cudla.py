@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cuda.bindings.cudla: structs and enums everywhere; functions against a library made of Python functions."""
 
 from __future__ import annotations

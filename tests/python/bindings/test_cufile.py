@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cuda.bindings.cufile with a test double: cuFile's ABI over POSIX files (tests/doubles/cufile.cpp).
 
 The double is loaded first, so that the search finds it in the process. Buffers are host memory: the tests check that

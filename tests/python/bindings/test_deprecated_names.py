@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deprecated module names and helper functions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays, mipmaps, textures, surfaces, texture references and tensor maps through the driver bindings."""
 
 from __future__ import annotations

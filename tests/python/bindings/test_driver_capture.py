@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captures and memory operations of streams through the driver bindings."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions, kernels, libraries, linker, occupancy and deprecated launches; complements test_driver_functions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Devices, contexts, peers and device resources through the driver bindings; complements test_driver_functions."""
 
 from __future__ import annotations

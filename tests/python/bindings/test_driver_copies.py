@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies through the driver bindings: batches, attributes, peers, arrays, decompression."""
 
 from __future__ import annotations

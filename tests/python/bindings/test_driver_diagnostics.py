@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs, core dumps, checkpoints and the profiler through the driver bindings."""
 
 from __future__ import annotations

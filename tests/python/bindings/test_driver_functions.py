@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A few functions of each group of the driver API: arguments and results are passed in the right places."""
 
 from __future__ import annotations

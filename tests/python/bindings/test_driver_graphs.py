@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of every node type are returned and changed through the driver bindings, in graphs and executable graphs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Managed memory and address ranges through the driver bindings: advice, prefetch, discard, attributes."""
 
 from __future__ import annotations

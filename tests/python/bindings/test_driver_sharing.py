@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sharing through the driver bindings: IPC, external memory and semaphores, multicast, logical endpoints."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Enum classes of the bindings."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Environment variables that select the default stream; warnings and errors with an older driver."""
 
 from __future__ import annotations

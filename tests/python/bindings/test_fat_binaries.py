@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fat binaries of nvFatbin: the driver selects the code for the device."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every function of every API is called by a Python test, or the list of exceptions contains it with a reason.
 
 The test searches for `.name(` and `.name,` in the tests of the bindings; names in text do not count.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of the bindings: docstrings, signatures, arguments and results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs through the driver and runtime bindings: nodes, edges, parameters, captures, lifetime of host functions."""
 
 from __future__ import annotations

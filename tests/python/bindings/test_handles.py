@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Handles, None and integers are interchangeable; handles of different types are not."""
 
 from __future__ import annotations

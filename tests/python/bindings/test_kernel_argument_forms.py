@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernel arguments in every documented form with every launch function; launch attributes; packed arguments."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of CUDA 13.5, known from its documentation: structs can be filled, and an older library says what it lacks."""
 
 from __future__ import annotations

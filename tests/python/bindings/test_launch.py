@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernel arguments in every documented form, and callbacks."""
 
 from __future__ import annotations

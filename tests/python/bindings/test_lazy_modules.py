@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modules that create their names on first access behave like other modules."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory through the driver bindings: buffers of any kind, length checks, attributes."""
 
 from __future__ import annotations

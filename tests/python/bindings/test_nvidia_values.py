@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values as NVIDIA's bindings give them: unsigned wrappers, enums, structs, counts that are not shown, arrays of nothing."""
 
 from __future__ import annotations

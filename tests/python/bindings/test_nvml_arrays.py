@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVML functions with arrays, counts and sizes, with a test double that follows the manual (tests/doubles/nvml.cpp)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every function of cuda.bindings.nvml passes its arguments to C in order (tests/doubles/nvml_calls.cpp records them)."""
 
 from __future__ import annotations

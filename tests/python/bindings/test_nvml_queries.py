@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVML queries, with the CPU device's library or NVIDIA's: every query returns a value or a documented error."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Private names of NVIDIA's cuda.bindings that released packages import."""
 
 from __future__ import annotations

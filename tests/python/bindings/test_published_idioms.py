@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spellings of published programs that use cuda.bindings: buffers of bytes for NVRTC, cubins, grid sizes made with "/"."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvJitLink, NVVM, nvFatbin, NVML and cuFile: bare values, exceptions, structs that may be arrays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The raising style: functions raise errors and return bare values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The generator renders one row per function and one row per parameter."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runtime bindings: implicit contexts, last error, memory, copies, arrays, textures, libraries."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Devices, execution contexts, streams, captures and code through the runtime bindings."""
 
 from __future__ import annotations

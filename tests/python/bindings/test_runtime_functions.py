@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A few functions of each group of the runtime API."""
 
 from __future__ import annotations

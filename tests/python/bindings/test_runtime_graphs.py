@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of every node type are returned and changed through the runtime bindings."""
 
 from __future__ import annotations

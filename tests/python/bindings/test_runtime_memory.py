@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies, ranges, pools, sharing, arrays and textures through the runtime bindings."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Structs are classes with properties; nested structs are views; pointer fields keep their target alive."""
 
 from __future__ import annotations

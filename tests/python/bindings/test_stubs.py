@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rendered type stubs match the runtime: mypy.stubtest compares every name and signature."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A texture object as a kernel argument, with NumPy and with ctypes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python objects of wrong types raise an exception and never crash the interpreter."""
 
 from __future__ import annotations

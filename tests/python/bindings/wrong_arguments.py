@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Passes invalid values to every parameter of every function of a module and to every field of its structs; runs in a
 separate process for test_wrong_types.py.
 

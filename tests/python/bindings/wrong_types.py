@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls every function of a module with arguments of wrong types; runs in a separate process for test_wrong_types.py.
 
     python wrong_types.py MODULE SEED

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes codegen importable: it is a folder of scripts, not an installed package."""
 
 import sys

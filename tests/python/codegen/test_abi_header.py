@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rendered C headers: one test per kind of declaration."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exports of the CPU device: weak definitions that strong ones replace, and the table of cuGetProcAddress."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Blocking functions are called without the GIL: a check of the sources of the cuda.core bindings.
 
 The rendered cuda.bindings release the GIL around every function that is not `quick` in the facts. This test reads the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every class, function, method and field of the public headers has a comment above it or on its line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dependencies between layers: public headers include neither Python nor LLVM, lower layers include no higher ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scan of the headers equals the committed tables, which must not be edited manually."""
 
 from __future__ import annotations

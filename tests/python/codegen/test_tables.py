@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Format and consistency of the tables in api/."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python only converts: what the C++ library can do is counted where Python does it, and the counts may only fall.
 
 A driver call in src/python/core, or a branch in python/cuda/core, is logic that a C++ program cannot use. Move it to src/core and

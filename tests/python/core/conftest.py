@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures: the device of CUCORE_DEVICE and compiled kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams and events in asyncio: concurrent awaits on the thread of the event loop."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Buffer: copies, fills, lifetimes, foreign memory."""
 
 import ctypes

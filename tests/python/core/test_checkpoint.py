@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoint of a process: lock, checkpoint, restore, unlock."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contexts, streams and events where NVIDIA's package refuses: current green contexts, dry runs, events for others."""
 
 import warnings

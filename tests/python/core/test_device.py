@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device: one object per device and thread, its properties and factory methods."""
 
 import pickle

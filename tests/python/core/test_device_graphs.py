@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device graph launch: tail launch, fire and forget, repeated launches."""
 
 from __future__ import annotations

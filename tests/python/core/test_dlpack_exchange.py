@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DLPack's C exchange table: C code of other libraries exchanges buffers and views without capsules."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every public name has a docstring, and the examples in docstrings run."""
 
 from __future__ import annotations

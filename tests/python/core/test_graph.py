@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs: capture, definitions, nodes, updates, lifetimes."""
 
 import re

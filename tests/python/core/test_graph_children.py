@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Child graphs: what can be embedded, and what raises before the driver is called."""
 
 import pytest

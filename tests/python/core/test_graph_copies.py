@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memcpy nodes for linear memory, pitched memory and arrays: added, captured and updated."""
 
 from __future__ import annotations

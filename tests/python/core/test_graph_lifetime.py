@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graph definitions, executable graphs and running launches keep the objects of their nodes alive."""
 
 from __future__ import annotations

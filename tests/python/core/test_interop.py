@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DLPack, the array interfaces and StridedMemoryView."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """inspect.signature and help(): every public callable tells its arguments, every option field has its text."""
 
 import importlib

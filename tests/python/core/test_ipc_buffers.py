@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Buffers opened from another process: their memory and the lifetime of their mapping. The tests start real processes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events shared between processes: one records, the other waits."""
 
 from __future__ import annotations

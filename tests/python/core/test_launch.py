@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """launch and LaunchConfig: shapes, arguments, errors that name the argument."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects that are alive at exit are freed before nanobind reports leaks."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linking relocatable code and LTO-IR."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prefetch, discard and batch copies of managed memory, for one buffer or several."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory resources: pools, pinned, managed, graph and virtual memory, sharing between processes."""
 
 import contextlib

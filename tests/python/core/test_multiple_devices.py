@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several devices: objects belong to the device that creates them, and calls do not change the current device."""
 
 from __future__ import annotations

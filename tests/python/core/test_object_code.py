@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ObjectCode: bytes, text and files; loading, unloading, pickling."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An object of every public class: repr, weak references, equality, hashing and pickling match the API facts."""
 
 from __future__ import annotations

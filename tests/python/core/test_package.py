@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package: import cost, deprecated names, errors, behaviour without NumPy, at exit and on Ctrl-C."""
 
 import os

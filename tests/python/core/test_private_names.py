@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Private names of NVIDIA's cuda.core that released packages import, and the names that cuda.core.experimental had."""
 
 import cuda.core

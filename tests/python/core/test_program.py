@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs: source in C++, PTX and NVVM IR, their options, logs and errors."""
 
 import ctypes

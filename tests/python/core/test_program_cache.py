@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Caches of compiled programs, in memory and on disk."""
 
 import concurrent.futures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of programs and linkers as NVIDIA's package takes and refuses them; exceptions of the libraries behind them."""
 
 import warnings

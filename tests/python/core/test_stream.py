@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stream: queues, foreign streams, default streams."""
 
 import asyncio

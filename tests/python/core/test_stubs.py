@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The type stubs of cuda.core match the runtime: mypy.stubtest compares names, these tests compare signatures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cuda.core.system: versions and devices, with NVML and without."""
 
 import contextlib

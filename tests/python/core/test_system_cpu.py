@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cuda.core.system and cuda.bindings.nvml with the NVML of the CPU device, which is consistent with its driver."""
 
 import os

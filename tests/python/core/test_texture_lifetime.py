@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Textures, surfaces and arrays that are closed while queued work, a graph or another object uses them."""
 
 from __future__ import annotations

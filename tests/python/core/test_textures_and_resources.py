@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays, textures, tensor maps and device resources."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Concurrent threads, on Python with and without a GIL."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The packages are typed: the examples pass mypy --strict, and type errors are found."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the code blocks of a page and the comments that control how they run.
 
 A fenced block of `python`, `sh` or `cpp` runs, unless a comment directly above it changes that:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of environment variables lists exactly the variables that the product reads."""
 
 import re

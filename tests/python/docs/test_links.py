@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links of the pages lead somewhere: in the repository as it is browsed, and in the site."""
 
 from __future__ import annotations

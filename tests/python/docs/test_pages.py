@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every code block of the documentation runs (Python, shell, C++); each page in separate processes."""
 
 from __future__ import annotations

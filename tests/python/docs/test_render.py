@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rendered pages contain all facts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records the error codes of driver functions for bad arguments: null pointers and handles, invalid enumerators, invalid devices,
 sizes of zero, no current context, no cuInit.
 

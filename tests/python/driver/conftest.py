@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures: a current context, a stream and a result checker for tests of the driver through cuda.bindings."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls with valid structs and arrays, and the same calls with one invalid field; codes.py runs them.
 
 A row of CALLS contains the arguments that types do not determine, by parameter name. The fields that the row names are then made invalid

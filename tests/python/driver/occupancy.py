@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records the results of the driver's occupancy functions for kernels limited by shared memory and threads.
 
 python occupancy.py LIBRARY OUTPUT [--clusters]

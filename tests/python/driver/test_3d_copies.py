@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """2D and 3D copies between host memory, device memory and arrays, in every combination, compared with NumPy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stream capture modes: the calls that each mode rejects, and the errors of invalidated captures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Node types in conditional bodies: any node can be added, and unsupported ones fail at instantiation, as on an H200."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UUID, LUID and PCI address of a device are unique and equal in every process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every driver function returns an error code for bad arguments, and the same code as an H200."""
 
 from __future__ import annotations

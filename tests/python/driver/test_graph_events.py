@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Event nodes: a graph launch records events and waits for them as the stream calls would at that time."""
 
 from __future__ import annotations

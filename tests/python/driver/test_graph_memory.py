@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graph memory is allocated from the launch to its free, even if the graph is destroyed."""
 
 from __future__ import annotations

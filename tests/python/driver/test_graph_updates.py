@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Updates of executable graphs and their errors; edges with ports; enabled nodes; conditional bodies."""
 
 from __future__ import annotations

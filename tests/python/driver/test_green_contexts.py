@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels of a green context run on as many host threads as it has cores; each program runs in a separate process."""
 
 from __future__ import annotations

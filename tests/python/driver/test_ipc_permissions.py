@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IPC handles of memory, pools and events of one user return an error in processes of another user."""
 
 from __future__ import annotations

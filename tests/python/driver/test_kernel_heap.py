@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """malloc in kernels: each context has a heap of CU_LIMIT_MALLOC_HEAP_SIZE bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Launch limits: shared memory beyond 48 KiB after opt-in, cooperative grids that fit, permitted cluster sizes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory advice and prefetches apply to pages; a range attribute is that of the first page, as on an H200."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Occupancy equals that of an H200, scaled to the number of multiprocessors."""
 
 from __future__ import annotations

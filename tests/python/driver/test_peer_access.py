@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels can access memory of another device only with peer access; copies between devices always work. Each program uses four CPU devices
 and runs in a separate process, because a kernel without access ends its context."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pool reuses memory across streams in the right order: allocated memory is never in use elsewhere."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory exported as a file descriptor: no process can truncate it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Correct programs run with all checks enabled without reports."""
 
 from __future__ import annotations

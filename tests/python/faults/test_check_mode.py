@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUCORE_CHECK with the complete device: allocations, frees and copies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faulty kernels: the error code equals a GPU's and is sticky, the exception contains a report, and the process survives."""
 
 from __future__ import annotations

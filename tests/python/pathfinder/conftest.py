@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures: folder trees of wheels, conda environments and toolkits, and a separate interpreter for each search."""
 
 import json

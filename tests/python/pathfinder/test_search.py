@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Library search in temporary folder trees; each search runs in a separate interpreter."""
 
 import os

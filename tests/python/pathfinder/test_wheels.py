@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVIDIA's wheels in separate virtual environments. Skipped without network."""
 
 import pathlib

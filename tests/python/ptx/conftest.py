@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the package ptxsuite importable, and provides fixtures that set the number of lanes of the CPU device."""
 
 import os

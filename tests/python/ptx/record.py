@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records the results of a GPU for every form of tests/ptx.
 
     python tests/python/ptx/record.py [--output folder] [family ...]     on a machine with the GPU

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Surface loads, stores and reductions of every form, inside and outside the surface, for comparison with a GPU.
 
 python surface_values.py OUTPUT.xz [--traps]     writes the results of the current device (--traps: of accesses that may fault, and of queries)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isspacep: the state space of a generic address, as on an H200."""
 
 from __future__ import annotations

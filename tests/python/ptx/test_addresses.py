@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses of shared, local and constant memory: 32-bit sums that wrap, and memory of other blocks of a cluster."""
 
 from __future__ import annotations

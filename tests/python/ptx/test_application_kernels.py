@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Complete programs: solvers, graphs, hash tables, transforms, generators; compared with NumPy or Python."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels with libcu++ atomics and barriers and asynchronous copies, compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block-level kernels (CUB, shared memory, barriers), compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations

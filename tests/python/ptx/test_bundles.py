@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every instruction bundle of docs/design/ptx.md in a typical CUDA kernel: the PTX that NVRTC generates uses the bundle's
 instruction families, and the kernel computes the right result."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Typical CUDA C++ programs (corpus/*.cu: CUB, cooperative groups, libcu++, half precision, tensor cores, textures, the language),
 compiled with NVRTC for an old and a new target, load with all their kernels; those with a simple result also run."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Variables declared inside kernels and device functions: separate memory with the lifetime of their state space."""
 
 from __future__ import annotations

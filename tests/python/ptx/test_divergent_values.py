@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Divergent values that vector code must handle per lane, with every number of lanes.
 
 Each kernel is a reduced random program (tests/fuzz/kernels) that once had a wrong result: 32-bit values that wrap within a group,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every instruction form of tests/ptx gives the recorded results of a GPU, or those of an exact model if none are recorded.
 
 CUCORE_DEVICE=gpu runs the forms on the GPU; CUCORE_DRIVER selects another driver library.

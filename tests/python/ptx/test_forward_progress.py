@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Blocks that wait for each other, for the host or for another kernel make progress, and an endless wait can be ended.
 
 Every kind of wait runs in a separate process, so that a hang is an error of one test.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Grid-level kernels (decoupled look-back, grid sync, last block), compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Atomic adds of 16-bit floats and pairs in every state space: both halves of a word, edge values, contention."""
 
 from __future__ import annotations

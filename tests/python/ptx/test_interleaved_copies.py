@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies of interleaved tensors match the recording of an H200 (tests/ptx/h200/interleaved.xz): 16- and 32-byte slices, all
 ranks, boxes across every edge, strides, swizzles, types, im2col, stores.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA C++ language features: calls, structures, the heap, printf, launch shapes, compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations

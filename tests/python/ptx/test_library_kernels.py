@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Further kernels with CUB, cooperative groups, libcu++ and half precision, compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations

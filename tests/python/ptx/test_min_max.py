@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """f32 min and max, and floats exchanged between lanes: numbers, zeros of both signs, quiet and signaling NaNs from memory, with any
 number of lanes. A number takes precedence over a NaN, two NaNs and arithmetic give 0x7fffffff, and moved values keep their bits."""
 

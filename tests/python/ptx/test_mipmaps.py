@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mipmapped textures: explicit levels, levels from gradients, filtering between levels; texture references."""
 
 from __future__ import annotations

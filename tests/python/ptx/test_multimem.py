@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """multimem: an instruction reads, writes or reduces memory of several devices through one address."""
 
 from __future__ import annotations

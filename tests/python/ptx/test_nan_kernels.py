@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """f64 NaNs: a NaN produced from numbers is 0xfff8000000000000, and an input NaN keeps its payload, quieted, on every path
 through a kernel."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Of two f64 NaN operands, an instruction returns the one that comes first in PTX's operand order: in long programs with branches
 and loops, with any number of lanes. On a GPU ptxas may exchange operands, so any input NaN is accepted there."""
 

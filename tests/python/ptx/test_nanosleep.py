@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nanosleep takes about the requested time and lets other threads run."""
 
 from __future__ import annotations

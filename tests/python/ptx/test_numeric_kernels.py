@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numeric kernels: half, fp8, math functions, matrices, random numbers, compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations

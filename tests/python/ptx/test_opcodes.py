@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CPU device supports every opcode, with modifiers, that occurs in a corpus of kernels."""
 
 from __future__ import annotations

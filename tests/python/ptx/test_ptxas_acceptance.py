@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Combinations of modifiers, types and register sizes are rejected if and only if ptxas rejects them: loads, stores, atomics, fences, prefetches
 and arithmetic instructions."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random CUDA C++ and PTX programs (tests/fuzz/kernels): a short fuzzer run, and recorded programs that run on every device.
 
 `make fuzz-kernels SECONDS=1800` runs longer, with new programs each time.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unsupported PTX is rejected at load time: the error code gives the reason, the log the instruction, line and column."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Surface loads, stores and reductions match the recording of an H200: every form, inside and outside the surface (surface_values.py)."""
 
 from __future__ import annotations

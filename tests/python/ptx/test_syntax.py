@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PTX that ptxas accepts but compilers rarely emit: vector registers, sums as operands, conditional expressions, several results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The instruction table is well-formed, and every instruction has a form in tests/ptx or another test."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bulk tensor copies (TMA) of boxes of one to five dimensions between global and shared memory: edges, strides, swizzles,
 im2col, reductions, multicast, tensor maps changed on the device."""
 

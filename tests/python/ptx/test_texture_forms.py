@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texture fetches without a CUDA C++ function, and queries: half results, offsets, residency, level sizes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texture fetches match the recording of an H200: every shape, format, filter and address mode (texture_values.py)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texture objects over linear and pitched memory: fetches, filtering, addressing, borders."""
 
 from __future__ import annotations

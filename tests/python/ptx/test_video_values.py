@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scalar video instructions with a merge or a second operation match the recording of an H200 (tests/ptx/h200/video_values.xz):
 the forms of video_parts.forms whose results differ from the manual.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Warp-level kernels (tiles, votes, locks), compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Matrix products as in Hopper kernels: swizzled tensor copies load tiles, a ring of mbarriers synchronizes, and warpgroups multiply
 from shared memory (wgmma); with one warpgroup, and with one producer and two consumers."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The most important programs give the same results with every number of lanes, with the scalar path and with baseline code.
 
 `make test-widths` runs the whole PTX suite in these modes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texture fetches of every kind, format, filter and address mode, for comparison with a GPU.
 
 python texture_values.py OUTPUT.xz [--levels]     writes the results of the current device (--levels: of further mipmaps)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures: child processes that may crash, and kernels that wait for the host."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Creates one object of each kind while a kernel runs, and keeps it until the interpreter exits.
 
 test_exit.py runs it as a program: `exit_objects.py PLACE [NAME...]` keeps the named objects (default: all) at PLACE and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allocations that are too large, have an invalid size, or fail in the operating system."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damaged program caches, invalid environment variables, and libraries in the working directory."""
 
 import os

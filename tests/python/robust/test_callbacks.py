@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Host callbacks that raise, call the API, are slow, or run after their graph is closed."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failed captures raise an error and leave the stream usable."""
 
 import gc

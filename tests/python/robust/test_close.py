@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Closing objects twice, in any order and from any thread; errors of closed objects."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A missing, old or failing compiler raises an error that explains why, and the next compilation works."""
 
 from __future__ import annotations

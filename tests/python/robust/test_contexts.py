@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls preserve the current context in threads without a context, with other devices and with foreign contexts."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interpreter exits while objects of each kind are alive, at each place that can hold one, with a running kernel.
 
 One process per place keeps one object of each kind. CUCORE_LONG=1 tests each pair of object and place in its own process;

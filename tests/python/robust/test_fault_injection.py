@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """If the k-th call of a driver function fails, its error is raised and partially created objects are released.
 
 CUCORE_LONG=1 lets every call fail once; otherwise three calls of each function do.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A queued copy or fill whose memory is unmapped before it runs raises an exception with a report; the process survives."""
 
 from __future__ import annotations

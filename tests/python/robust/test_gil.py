@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls that queue work release the GIL for threads and host functions that need it.
 
 Python's switch interval is set so long that only a call that releases the GIL lets other threads run. A real deadlock needs a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pickles and IPC descriptors from other processes are validated before use and unpickled without a driver."""
 
 import multiprocessing

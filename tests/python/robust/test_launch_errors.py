@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Launches with invalid shapes or arguments raise an error that names them, before anything is queued."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damaged PTX, containers and link-time code are rejected with an error and never crash the process."""
 
 import random

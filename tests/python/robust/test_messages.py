@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Error messages name the error, the offending value and the remedy."""
 
 from __future__ import annotations

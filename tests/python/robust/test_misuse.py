@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Misuse of the API, deliberate or not, raises an exception and never crashes the process."""
 
 from __future__ import annotations

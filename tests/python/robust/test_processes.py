@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes started with fork, spawn and forkserver; signals."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every promise has a test, every marker names a promise, and every protection names an existing test."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repeating an operation, successful or failing, creates no additional Python objects."""
 
 from __future__ import annotations

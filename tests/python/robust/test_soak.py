@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repeated work does not grow memory. CUCORE_SOAK=n runs n times as many iterations (make soak)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random programs over the object graph of cuda.core: in any order of calls an error is an exception, and all else works.
 
 CUCORE_LONG=1 runs many more programs, with a new seed each time.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Concurrent threads compile, load, launch, capture, allocate and close."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views of host memory keep it alive after their buffer is closed; the memory is freed with the last view."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documented programs run unchanged, each in a separate process.
 
 A program may begin with comment lines `# needs: NAME ...`: `cupy` and `torch` are the real libraries if they are installed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmark page matches the JSON files of the runs."""
 
 from __future__ import annotations

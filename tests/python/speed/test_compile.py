@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Overhead of compilation outside the compiler."""
 
 from __future__ import annotations

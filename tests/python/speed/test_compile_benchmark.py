@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compile benchmark: extraction of single kernels, and the goals in its table."""
 
 from __future__ import annotations

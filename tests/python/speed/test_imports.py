@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Import cost in numbers of modules and shared libraries. Times are not tested, because machines differ."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares instruction counts of hot paths with bench/instructions.json. Counts do not depend on the load, but on compiler,
 interpreter and architecture: the tests are skipped without recorded counts for these, or without valgrind."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Size of the installed packages."""
 
 from __future__ import annotations

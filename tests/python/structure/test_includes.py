@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Includes inside cpu/ point one way: api -> graph, image -> device -> exec -> engine -> ptx, with base and mem below all of them."""
 
 from __future__ import annotations

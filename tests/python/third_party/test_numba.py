@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The released wheel of numba-cuda on cucore's packages: the first programs of its documentation compute the right results.
 
 tools/test installs it without dependencies into a separate folder, because its wheel requires NVIDIA's packages, whose names cucore

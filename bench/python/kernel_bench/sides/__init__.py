@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compared implementations (sides), one per file: CPU device, native C++, PoCL, Numba."""
 
 from __future__ import annotations

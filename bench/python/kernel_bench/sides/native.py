@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C++ with OpenMP, compiled for this machine: the reference."""
 
 from __future__ import annotations

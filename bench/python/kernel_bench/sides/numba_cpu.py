@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numba's parallel CPU code: the functions of kernel_bench/numba_kernels.py, with the names of the native ones."""
 
 from __future__ import annotations

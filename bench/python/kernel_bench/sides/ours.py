@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels on the CPU device."""
 
 from __future__ import annotations

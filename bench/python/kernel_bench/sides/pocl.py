@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels of bench/cpp/kernels/source.cl in OpenCL C on PoCL; other kernels are skipped."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The classes of enums, under the name numba-cuda imports."""
 
 from cuda.bindings._fast_enum import FastEnum, FastEnumMetaclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses of the functions of a library that is loaded at run time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the functions of nvjitlink are: addresses by name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exceptions of the layer below the modules."""
 
 from __future__ import annotations

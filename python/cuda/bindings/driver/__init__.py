@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CUDA driver API. Functions return `(CUresult, value, ...)`; `cuda.bindings.driver.raising` has the same functions
 with exceptions and bare values."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The functions of `cuda.bindings.driver` in the style Python expects: errors raise, values come back bare."""
 
 from __future__ import annotations

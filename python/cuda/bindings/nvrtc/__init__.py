@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVRTC, the runtime compiler. Functions return `(nvrtcResult, value, ...)`; `cuda.bindings.nvrtc.raising` has the same
 functions with exceptions and bare values."""
 

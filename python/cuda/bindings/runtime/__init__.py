@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CUDA runtime API, our own implementation over the driver: no libcudart is loaded. Functions return
 `(cudaError_t, value, ...)`; `cuda.bindings.runtime.raising` has the same functions with exceptions and bare values."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What released packages import from here: the exceptions of cuda.core, the modules of cuda.bindings, and `handle_return`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions as tuples of integers."""
 
 from __future__ import annotations

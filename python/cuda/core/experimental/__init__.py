@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The older name of cuda.core, as it was up to 0.7: the same objects, and the names that have moved since."""
 
 from __future__ import annotations

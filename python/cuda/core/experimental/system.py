@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The system as cuda.core up to 0.7 described it: `system.num_devices`, `system.devices`, `system.driver_version`.
 
 Everything that `cuda.core.system` has is here too.

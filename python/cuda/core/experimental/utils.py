@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The older name of cuda.core.utils: the same objects."""
 
 from cuda.core.utils import *  # noqa: F403

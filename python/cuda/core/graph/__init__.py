@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA graphs: work described once and launched many times.
 
 Capture it with a ``GraphBuilder`` (``stream.create_graph_builder()``), or spell it out node by node in a

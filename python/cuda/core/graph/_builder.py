@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Capturing work into a graph."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that decide while a graph runs: if, if-else, while and switch."""
 
 from __future__ import annotations

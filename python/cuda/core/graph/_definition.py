@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs that can still be changed, and how nodes are added to them."""
 
 from __future__ import annotations

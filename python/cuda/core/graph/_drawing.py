@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A picture of a graph as SVG, without other programs: nodes in layers, each below those it waits for.
 
 The layout is Sugiyama's: longest-path layers, dummy nodes where an edge crosses layers, an order that follows the neighbours

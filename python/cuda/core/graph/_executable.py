@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes of a graph that is ready to launch: ``graph[node]`` changes what the next launches do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The nodes of a graph, a class per kind."""
 
 from __future__ import annotations

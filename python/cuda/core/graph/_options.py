@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of graphs."""
 
 from __future__ import annotations

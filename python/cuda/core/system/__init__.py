@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The system's GPUs as NVML sees them, whether or not this process uses CUDA on them. On the CPU device its own NVML answers.
 
 ``driver_version`` is the CUDA driver's (major, minor).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A GPU as NVML sees it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for what happens to GPUs."""
 
 from __future__ import annotations

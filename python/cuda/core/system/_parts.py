@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What cuda.core.system.Device hands back: snapshots of NVML's structures, and parts that ask when looked at."""
 
 from __future__ import annotations

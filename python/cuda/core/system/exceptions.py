@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What NVML calls raise: a class per result, all derived from NvmlError."""
 
 from cuda.bindings.nvml import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names for annotations of cuda.core.system: enums whose members are strings."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Combinations of qualifiers of loads, stores, atomics, fences and similar instructions."""
 
 from __future__ import annotations

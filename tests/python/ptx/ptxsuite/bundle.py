@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bundle: a group of instruction families, a kernel that uses them, and a check of its result."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bundles of common instructions: integers, floats, memory, warps, atomics."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bundles of special instructions: small floats, calls, fences, the heap, tensor cores, textures, Hopper, video."""
 
 from __future__ import annotations

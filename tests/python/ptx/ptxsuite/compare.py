@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares results with expected results, or approximations with true values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Input data for kernels, the same in every run."""
 
 from __future__ import annotations

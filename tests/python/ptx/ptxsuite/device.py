@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The driver library under test through ctypes: loads modules, runs kernels, reads results."""
 
 from __future__ import annotations

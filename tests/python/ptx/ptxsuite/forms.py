@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads tests/ptx/*.forms and renders each instruction form as a PTX kernel.
 
 A row is `id : results = operands ; options`. Braces in the id are alternatives, multiplied out; `\\1` elsewhere in the

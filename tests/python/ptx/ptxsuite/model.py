@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Registry of instruction models, and integer conversions for them.
 
 A model takes the operands of one thread as bit patterns and returns its results as bit patterns.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exact models of comparisons, floating point arithmetic and conversions."""
 
 from __future__ import annotations

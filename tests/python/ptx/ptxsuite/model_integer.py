@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exact models of integer, bit and move instructions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of the video instructions: according to the manual, or to ptxas for sm_90 if it differs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles CUDA C++ to PTX with NVRTC through ctypes; library and headers come from NVIDIA's wheels or a toolkit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A CUDA C++ program on the device under test."""
 
 from __future__ import annotations

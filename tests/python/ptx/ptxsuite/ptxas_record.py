@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records which lines of PTX ptxas rejects. A record has one bit per line, for .version 9.4 and sm_90: 1 if ptxas rejects it.
 
 python -m ptxsuite.ptxas_record PTXAS     (in tests/python/ptx) runs ptxas on every line and records the results

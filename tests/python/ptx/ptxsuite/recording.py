@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded results of a GPU: one compressed file per family in tests/ptx/h200.
 
 A file is LZMA of a line of JSON (id -> [digest, bytes] or an error text) followed by the bytes of all results.

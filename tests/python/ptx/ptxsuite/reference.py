@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of instruction forms according to the exact models, independent of any device."""
 
 from __future__ import annotations

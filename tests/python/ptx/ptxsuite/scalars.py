@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Combinations of modifiers, types and register sizes of arithmetic instructions.
 
 Some combinations that ptxas accepts are not included because they are undocumented: `addc`, `subc` and `madc` of 16 bits or with `.sat`, `fma`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Binary floating point with integers: exact values, rounded once."""
 
 from __future__ import annotations

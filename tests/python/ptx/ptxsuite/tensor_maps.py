@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tensor maps and kernels with bulk tensor copies (TMA)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """True values of the approximate instructions, in double precision or better."""
 
 from __future__ import annotations

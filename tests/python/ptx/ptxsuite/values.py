@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operand values: the edge values of each type mixed with seeded random values, equal on all machines."""
 
 from __future__ import annotations

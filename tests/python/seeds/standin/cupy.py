@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fake of the CuPy functions that the documented snippets use, with NumPy and managed memory, for machines without CuPy."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The older name of cuda.core._utils.cuda_utils: the same objects."""
 
 from cuda.core._utils.cuda_utils import *  # noqa: F403
