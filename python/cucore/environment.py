@@ -16,8 +16,9 @@ def _one_of(*words: str) -> Callable[[str], bool]:
     return lambda value: value in words
 
 
-def _list_of(*words: str) -> Callable[[str], bool]:
-    return lambda value: all(word.strip() in words for word in value.split(",") if word.strip())
+def _dumps(value: str) -> bool:
+    words = {"ptx", "thread", "ssa", "block", "llvm", "asm"}
+    return all(word in words or word.startswith("after:") for word in map(str.strip, value.split(",")) if word)
 
 
 def _whole(low: int, high: int) -> Callable[[str], bool]:
@@ -72,9 +73,11 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_CPU_REPORT": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CPU_W": (_one_of("1", "4", "8", "16", "32"), "1, 4, 8, 16 or 32"),
     "CUCORE_CPU_NAN": (_one_of("gpu", "exact", "host"), "gpu, exact or host"),
+    "CUCORE_CPU_TIER": (_one_of("auto", "baseline", "optimized"), "auto, baseline or optimized"),
+    "CUCORE_CPU_TIMES": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CPU_QUICK": (_one_of("0", "1", "always"), "0, 1 or always"),
     "CUCORE_CPU_STRICT": (_one_of("0", "1"), "0 or 1"),
-    "CUCORE_CPU_DUMP": (_list_of("ptx", "thread", "ssa", "block", "llvm", "asm"), "a list of ptx, thread, block, asm"),
+    "CUCORE_CPU_DUMP": (_dumps, "a list of ptx, thread, block, asm and after:NAME of a pass"),
     "CUCORE_CPU_DUMP_DIR": (None, "a folder"),
     "CUCORE_SITE_PACKAGES": (None, "folders, separated by colons"),
     "CUCORE_LEAK_WARNINGS": (None, "any text"),

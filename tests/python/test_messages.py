@@ -59,6 +59,7 @@ def test_an_unknown_arch_lists_those_that_the_compiler_knows(arch: str) -> None:
         Program(SOURCE, "c++", ProgramOptions(arch=arch)).compile("ptx")
 
 
+@pytest.mark.cpu_only  # the message is the device's
 def test_bytes_that_are_no_cubin_are_called_so(device: Device) -> None:
     with pytest.raises(CUDAError, match=r"neither an ELF file \(cubin\), a fatbin nor PTX"):
         ObjectCode.from_cubin(b"garbage that is no code").get_kernel("k")

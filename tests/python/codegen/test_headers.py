@@ -95,5 +95,6 @@ def test_every_public_declaration_is_documented(unit: Any, header: Path) -> None
 
 @pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
 def test_header_begins_with_its_name_and_purpose(header: Path) -> None:
-    first = header.read_text().splitlines()[0]
+    license_line, first = header.read_text().splitlines()[:2]
+    assert license_line == "// SPDX-License-Identifier: Apache-2.0"
     assert first.startswith(f"// cucore/{header.name}: ") or header.name == "export.hpp"

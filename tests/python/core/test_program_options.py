@@ -104,7 +104,7 @@ def test_ptx_that_the_driver_cannot_load_is_warned_of(device, monkeypatch):
 @pytest.mark.parametrize(
     "option",
     [{"ptxas_options": "-v"}, {"split_compile": 2}, {"split_compile_extended": 2}, {"kernels_used": "f"},
-     {"variables_used": "v"}, {"optimize_unused_variables": True}],
+     {"variables_used": "v", "kernels_used": "f"}, {"optimize_unused_variables": True}],
     ids=lambda option: next(iter(option)),
 )  # fmt: skip
 def test_options_that_change_no_meaning_are_taken(device, option):

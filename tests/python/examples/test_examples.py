@@ -42,7 +42,7 @@ def test_julia_example_writes_a_png_file(tmp_path: pathlib.Path) -> None:
 def test_examples_page_lists_every_example() -> None:
     examples = FOLDER.parent
     page = (examples.parent / "docs" / "examples.md").read_text()
-    listed = set(re.findall(r"\(_examples/(\S+?)\)", page))
+    listed = set(re.findall(r"\(\.\./examples/(\S+?)\)", page))
     assert listed == {
         str(path.relative_to(examples)) for path in examples.glob("*/*") if path.suffix in (".py", ".cpp")
     }

@@ -96,11 +96,11 @@ def cases(bodies: dict[str, str]) -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize("body", cases(SUMS))
-def test_shared_address_wraps_at_32_bits(body: str, width: str) -> None:
+def test_shared_address_wraps_at_32_bits(body: str, any_width: str) -> None:
     assert answers(kernel(body + " st.global.u32 [%rd0], %r1;")) == TID.tolist()
 
 
-def test_shared_address_in_a_loop_wraps_at_32_bits(width: str) -> None:
+def test_shared_address_in_a_loop_wraps_at_32_bits(any_width: str) -> None:
     """The register counts up from a negative value; its bounds are unknown to the compiler."""
     program = kernel("""
       mov.u32 %r5, 0;
@@ -113,7 +113,7 @@ def test_shared_address_in_a_loop_wraps_at_32_bits(width: str) -> None:
     assert answers(program) == (2 * TID + 10000).tolist()
 
 
-def test_local_and_constant_memory_have_32_bit_addresses(width: str) -> None:
+def test_local_and_constant_memory_have_32_bit_addresses(any_width: str) -> None:
     """As the option `-nvptx-short-ptr` generates them."""
     text = f"""{HEAD}.const .align 4 .b32 table[8] = {{10, 11, 12, 13, 14, 15, 16, 17}};
     .visible .entry k(.param .u64 out, .param .u32 n) {{
@@ -181,7 +181,7 @@ FAR = {
 
 
 @pytest.mark.parametrize("body", cases(FAR))
-def test_block_writes_shared_memory_of_another_block_of_its_cluster(body: str, width: str) -> None:
+def test_block_writes_shared_memory_of_another_block_of_its_cluster(body: str, any_width: str) -> None:
     program = kernel(
         f"{CLUSTER}{body}{MEET} ld.shared.u32 %r6, [%at]; st.global.u32 [%rd0], %r6; {MEET}",
         directives=".reqnctapercluster 2, 1, 1",
@@ -192,7 +192,7 @@ def test_block_writes_shared_memory_of_another_block_of_its_cluster(body: str, w
 @pytest.mark.skipif(
     os.environ.get("CUCORE_DEVICE") == "gpu", reason="variables lie above 1 KiB there, so that sums need not wrap"
 )
-def test_negative_shared_address_can_be_mapped(width: str) -> None:
+def test_negative_shared_address_can_be_mapped(any_width: str) -> None:
     body = "mapa.shared::cluster.u32 %far, %below, %other; st.shared::cluster.u32 [%far+4096], %r1;"
     program = kernel(
         f"{CLUSTER}{body}{MEET} ld.shared.u32 %r6, [%at]; st.global.u32 [%rd0], %r6; {MEET}",
@@ -215,7 +215,7 @@ READ = {
 
 
 @pytest.mark.parametrize("body", [pytest.param(b, id=name) for name, b in READ.items()])
-def test_block_reads_shared_memory_of_another_block_of_its_cluster(body: str, width: str) -> None:
+def test_block_reads_shared_memory_of_another_block_of_its_cluster(body: str, any_width: str) -> None:
     program = kernel(
         f"{CLUSTER} st.shared.u32 [%at], %r1; {MEET}{body} st.global.u32 [%rd0], %r6; {MEET}",
         directives=".reqnctapercluster 2, 1, 1",
@@ -223,7 +223,7 @@ def test_block_reads_shared_memory_of_another_block_of_its_cluster(body: str, wi
     assert answers(program, 2, 64) == [*range(1000, 1064), *range(64)]
 
 
-def test_every_address_form_has_the_rank_of_its_block(width: str) -> None:
+def test_every_address_form_has_the_rank_of_its_block(any_width: str) -> None:
     program = kernel(
         CLUSTER
         + """
@@ -241,7 +241,7 @@ def test_every_address_form_has_the_rank_of_its_block(width: str) -> None:
     assert answers(program, 2, 64) == [10110011] * 64 + [1001100] * 64
 
 
-def test_cuda_kernel_writes_with_a_negative_index(width: str) -> None:
+def test_cuda_kernel_writes_with_a_negative_index(any_width: str) -> None:
     skip_module_without_nvrtc()
     program = Program("""
     extern "C" __global__ void k(int* out, int n) {
@@ -257,7 +257,7 @@ def test_cuda_kernel_writes_with_a_negative_index(width: str) -> None:
     assert out.tolist() == list(range(95, -1, -1))
 
 
-def test_cuda_kernel_writes_to_shared_memory_of_another_block(width: str) -> None:
+def test_cuda_kernel_writes_to_shared_memory_of_another_block(any_width: str) -> None:
     skip_module_without_nvrtc()
     program = Program("""
     #include <cooperative_groups.h>

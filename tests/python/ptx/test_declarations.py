@@ -46,7 +46,7 @@ SUM = """
 CLEAR = SUM.replace("add_up", "clear").replace("ld.shared.u32 %b, [%a];", "mov.u32 %b, 0;")
 
 
-def test_shared_memory_of_a_function_does_not_overlap(width: str) -> None:
+def test_shared_memory_of_a_function_does_not_overlap(any_width: str) -> None:
     """Two functions, the kernel and the module each have a variable named `kept`."""
     program = Program.of_ptx(
         f"{HEAD}.shared .align 4 .b32 kept[64];\n{SUM}{CLEAR}"
@@ -85,7 +85,7 @@ def test_kernels_have_the_shared_memory_of_the_functions_they_call() -> None:
     assert static_shared(program, "three") == 32016
 
 
-def test_recursive_function_has_one_shared_memory_instance(width: str) -> None:
+def test_recursive_function_has_one_shared_memory_instance(any_width: str) -> None:
     program = Program.of_ptx(
         f"""{HEAD}
         .func (.reg .b32 r) down(.reg .b32 n) {{
@@ -100,7 +100,7 @@ def test_recursive_function_has_one_shared_memory_instance(width: str) -> None:
     assert run(program) == [(t % 8) * (t % 8 + 1) // 2 for t in range(64)]
 
 
-def test_dynamic_shared_memory_follows_that_of_functions(width: str) -> None:
+def test_dynamic_shared_memory_follows_that_of_functions(any_width: str) -> None:
     program = Program.of_ptx(
         f"{HEAD}.extern .shared .align 16 .b8 dynamic[];\n{CLEAR}{SUM.replace('add_up', 'touch')}"
         """
@@ -119,7 +119,7 @@ def test_dynamic_shared_memory_follows_that_of_functions(width: str) -> None:
     assert run(program, shared=256) == list(range(64))
 
 
-def test_function_called_through_a_pointer_has_its_shared_memory(width: str) -> None:
+def test_function_called_through_a_pointer_has_its_shared_memory(any_width: str) -> None:
     program = Program.of_ptx(
         f"{HEAD}{CLEAR}{SUM}"
         + entry(
@@ -134,7 +134,7 @@ def test_function_called_through_a_pointer_has_its_shared_memory(width: str) -> 
     assert run(program) == [3000 + t for t in range(64)]
 
 
-def test_shared_memory_of_linked_modules_does_not_overlap(width: str) -> None:
+def test_shared_memory_of_linked_modules_does_not_overlap(any_width: str) -> None:
     """The function and the kernel are in different modules; each module has its own shared memory."""
     caller = f"{HEAD}.extern .func (.reg .b32 sum) clear(.reg .b32 v);\n" + entry(
         "k",
@@ -157,7 +157,7 @@ def test_shared_memory_of_linked_modules_does_not_overlap(width: str) -> None:
     assert run(program) == [3000 + t for t in range(64)]
 
 
-def test_variables_of_a_function_live_as_long_as_the_module(width: str) -> None:
+def test_variables_of_a_function_live_as_long_as_the_module(any_width: str) -> None:
     program = Program.of_ptx(
         f"""{HEAD}.global .align 4 .b32 count = 1000;
         .func (.reg .b32 r) next() {{
@@ -180,7 +180,7 @@ def test_variables_of_a_function_live_as_long_as_the_module(width: str) -> None:
     assert run(program, "other") == [1000] * 64
 
 
-def test_variable_of_a_kernel_is_initialized_with_the_address_of_another(width: str) -> None:
+def test_variable_of_a_kernel_is_initialized_with_the_address_of_another(any_width: str) -> None:
     program = Program.of_ptx(
         f"{HEAD}.global .align 4 .b32 cells[4] = {{1, 2, 3, 4}};\n"
         + entry(
@@ -195,7 +195,7 @@ def test_variable_of_a_kernel_is_initialized_with_the_address_of_another(width: 
     assert run(program) == [83] * 64
 
 
-def test_nested_scope_may_redeclare_a_name(width: str) -> None:
+def test_nested_scope_may_redeclare_a_name(any_width: str) -> None:
     program = Program.of_ptx(
         HEAD
         + entry(
@@ -211,7 +211,7 @@ def test_nested_scope_may_redeclare_a_name(width: str) -> None:
     assert run(program) == [1000 + t for t in range(64)]
 
 
-def test_numbered_variables_are_separate(width: str) -> None:
+def test_numbered_variables_are_separate(any_width: str) -> None:
     program = Program.of_ptx(
         f"{HEAD}.global .align 4 .b32 g<3>;\n"
         + entry(

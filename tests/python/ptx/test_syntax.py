@@ -97,7 +97,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("body,value", [pytest.param(*form, id=name) for name, form in FORMS.items()])
-def test_unusual_syntax_that_ptxas_accepts_runs(body: str, value: Callable[[int], int], width: str) -> None:
+def test_unusual_syntax_that_ptxas_accepts_runs(body: str, value: Callable[[int], int], any_width: str) -> None:
     assert run(body) == [value(t) for t in range(32)]
 
 
@@ -115,7 +115,7 @@ PREDICATE = """.func (.reg .pred a, .reg .b64 b) parity(.reg .b32 x) {
 """
 
 
-def test_function_returns_two_registers(width: str) -> None:
+def test_function_returns_two_registers(any_width: str) -> None:
     expected = [1000 * t + t + (100 if t > 16 else 1100) for t in range(32)]
     assert run("call (%r2, %r3), two, (%t); mad.lo.u32 %r1, %r2, 1000, %r3;", TWO) == expected
     params = """{ .param .b32 p; .param .b32 q; .param .b32 z; st.param.b32 [z], %t; call (p, q), two, (z);
@@ -123,18 +123,18 @@ def test_function_returns_two_registers(width: str) -> None:
     assert run(params, TWO) == expected
 
 
-def test_unused_call_result_is_ignored(width: str) -> None:
+def test_unused_call_result_is_ignored(any_width: str) -> None:
     assert run("call (_, %r1), two, (%t);", TWO) == [t + (100 if t > 16 else 1100) for t in range(32)]
 
 
-def test_function_returns_registers_of_several_types(width: str) -> None:
+def test_function_returns_registers_of_several_types(any_width: str) -> None:
     body = """call (%rd2, %f0), mixed, (%t); cvt.u32.u64 %r2, %rd2; cvt.rzi.u32.f32 %r3, %f0;
       mad.lo.u32 %r1, %r2, 100, %r3;"""
     assert run(body, MIXED) == [101 * t for t in range(32)]
 
 
 @pytest.mark.skipif(ON_GPU, reason="ptxas of driver 580 ends with a segmentation fault")
-def test_function_returns_a_predicate(width: str) -> None:
+def test_function_returns_a_predicate(any_width: str) -> None:
     body = """call (%p1, %rd2), parity, (%t); cvt.u32.u64 %r2, %rd2; selp.b32 %r4, 1, 0, %p1;
       mad.lo.u32 %r1, %r4, 10000, %r2;"""
     assert run(body, PREDICATE) == [t + (10000 if t % 2 == 0 else 0) for t in range(32)]

@@ -32,7 +32,7 @@ def test_cache_folder_of_another_owner_raises(tmp_path):
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
     os.chown(folder, 12345, 12345)
-    with pytest.raises(RuntimeError, match="owner"):
+    with pytest.raises(RuntimeError, match="belongs to another user"):
         FileStreamProgramCache(folder)
     cache = FileStreamProgramCache(tmp_path / "mine")
     cache["a"] = b"code"

@@ -118,7 +118,7 @@ os.setgid(65534); os.setuid(65534)
 device = Device(0); device.set_current()
 pool = DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(max_size=1 << 20, ipc_enabled=True))
 stream = device.create_stream()
-event = device.create_event(EventOptions(ipc_enabled=True))
+event = stream.record(options=EventOptions(ipc_enabled=True))
 plain = driver.cuMemAlloc(4096)[1]
 handle, _ = _core.export_memory(int(plain), 4096, None)
 pooled = pool.allocate(4096, stream=stream); stream.sync()
@@ -177,8 +177,8 @@ except CUDAError as error:
 
 @REFUSED
 @pytest.mark.cpu_only
-def test_damaged_event_handle_raises(device):
-    event = device.create_event(EventOptions(ipc_enabled=True))
+def test_damaged_event_handle_raises(device, stream):
+    event = stream.record(options=EventOptions(ipc_enabled=True))
     numbers = random.Random(4)
     for _ in range(100):
         changed = bytearray(event.ipc_descriptor._handle)
@@ -198,7 +198,7 @@ def test_unpickling_needs_no_driver_and_no_device(child, device, stream, code, t
         ObjectCode.from_ptx(ptx, name="n"),
         ObjectCode.from_cubin(code),
         CUDAError("text", 700, "CUDA_ERROR_ILLEGAL_ADDRESS"),
-        device.create_event(EventOptions(ipc_enabled=True)).ipc_descriptor,
+        stream.record(options=EventOptions(ipc_enabled=True)).ipc_descriptor,
         shared(device, stream)[1].ipc_descriptor,
     ]
     path = tmp_path / "things.pickle"

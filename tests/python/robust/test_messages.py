@@ -61,7 +61,7 @@ WRONG = {
     "source": (lambda t: Program("x", "fortran"), r"'fortran': it must be 'c\+\+', 'ptx' or 'nvvm'"),
     "target": (lambda t: Program("x", "ptx").compile("exe"), r"exe"),
     "nothing to link": (lambda t: Linker(), r"[Aa]t least one ObjectCode"),
-    "cache size": (lambda t: InMemoryProgramCache(max_size_bytes=-1), r"None or at least 0, not -1"),
+    "cache size": (lambda t: InMemoryProgramCache(max_size_bytes=-1), r"None or at least 1, not -1"),
     "view outside": (
         lambda t: StridedMemoryView.from_buffer(t.buffer, shape=(100,), itemsize=4),
         r"64 bytes: shape \(100,\), strides \(1,\), elements of 4 bytes",

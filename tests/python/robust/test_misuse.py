@@ -256,7 +256,7 @@ def test_exhausted_file_descriptors_do_not_crash(child):
         except OSError: pass
         for attempt in (
             lambda: DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(ipc_enabled=True)).allocation_handle,
-            lambda: device.create_event(EventOptions(ipc_enabled=True)).ipc_descriptor,
+            lambda: stream.record(options=EventOptions(ipc_enabled=True)).ipc_descriptor,
             lambda: ObjectCode.from_ptx("/no/such/file"),
             lambda: ObjectCode.from_ptx(b".version 8.0\\n.target sm_80\\n.address_size 64\\n.visible .entry q() { ret; }\\n").get_kernel("q"),
             lambda: Program('extern "C" __global__ void f() {}', "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin"),
