@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings and events of NVML: what a device without knobs answers. Changing what this device has
-// not is refused as a GPU refuses it to users without rights; events never come.
+// Settings and events of NVML. The CPU device has no settings: changing one returns
+// NVML_ERROR_NO_PERMISSION, as on a GPU without the rights to do so. Events never occur.
 #include <chrono>
 #include <thread>
 
@@ -8,7 +8,7 @@
 
 using namespace cucpu::nvml;
 
-/// A set of events that nobody adds to.
+/// An event set, which stays empty.
 struct nvmlEventSet_st {};
 
 extern "C" {

@@ -143,7 +143,7 @@ def test_destroyed_handle_raises_an_error_that_names_the_function(context: objec
 
 @pytest.mark.cpu_only
 @pytest.mark.parametrize("call", ["driver.cuInit(0)", "runtime.cudaFree(0)", "nvml.init_v2()"])
-def test_missing_library_raises_an_error_that_lists_the_paths(call: str) -> None:
+def test_missing_library_raises_an_error_that_says_where_to_look(call: str) -> None:
     program = f"from cuda.bindings import driver, nvml, runtime\nprint({call})"
     environment = {**os.environ, "CUCORE_DEVICE": "gpu"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
@@ -153,7 +153,7 @@ def test_missing_library_raises_an_error_that_lists_the_paths(call: str) -> None
     if done.returncode == 0:
         pytest.skip("the library is here")
     assert done.returncode == 1 and "Error: " in done.stderr
-    assert ("nvidia-ml" if call.startswith("nvml") else "libcuda.so") in done.stderr, done.stderr
+    assert ("cucore info --why nvml" if call.startswith("nvml") else "libcuda.so") in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("name", ["cuuint32_t", "VdpDevice", "GLenum", "GLuint", "CUlogicalEndpointId"])
