@@ -892,9 +892,9 @@ class _ResourceDescriptor:
 
 class _TextureObject:
     def __init__(
-        self, resource: _ResourceDescriptor, keep: object, modes: Sequence[int], filter: int, read_mode: int,
+        self, described: _ResourceDescriptor, keep: object, address_modes: Sequence[int], filter: int, read_mode: int,
         normalized: bool, srgb: bool, no_trilinear: bool, seamless: bool, anisotropy: int, mip_filter: int, bias: float,
-        low: float, high: float, border: Sequence[float], /,
+        min_clamp: float, max_clamp: float, border: Sequence[float],
     ) -> None: ...  # fmt: skip
     @property
     def handle(self) -> int: ...

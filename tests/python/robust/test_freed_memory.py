@@ -36,7 +36,7 @@ def fails(work, *sentences):
 CASES = {
     "a copy from the host": (
         "driver.cuMemcpyHtoD(target.handle, at, 256) and device.sync()",
-        "copy of 256 bytes from {at} to 0x[0-9a-f]+: illegal memory access at 0x[0-9a-f]+; host memory that is not there",
+        "copy of 256 bytes from {at} to 0x[0-9a-f]+: illegal memory access at 0x[0-9a-f]+; unmapped or protected host memory",
     ),
     "a copy to the host": (
         "driver.cuMemcpyDtoH(at, target.handle, 256) and device.sync()",
