@@ -49,6 +49,17 @@ bool is_default_edge(const CUgraphEdgeData& data) {
   return data.from_port == 0 && data.to_port == 0 && data.type == 0;
 }
 
+/// The same with the parameters of one type of node.
+template <typename Params>
+CUresult add_described(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                       size_t count, const Params* params) {
+  return guarded([&] {
+    require(params != nullptr);
+    CUgraphNodeParams p = described(*params);
+    return add(out, graph, dependencies, nullptr, count, p);
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -181,31 +192,19 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode* out, CUgraph graph, const CUgraphN
 
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                                   size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
-  return guarded([&] {
-    require(params != nullptr);
-    CUgraphNodeParams p = described(*params);
-    return add(out, graph, dependencies, nullptr, count, p);
-  });
+  return add_described(out, graph, dependencies, count, params);
 }
 
 CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode* out, CUgraph graph,
                                                 const CUgraphNode* dependencies, size_t count,
                                                 const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS* params) {
-  return guarded([&] {
-    require(params != nullptr);
-    CUgraphNodeParams p = described(*params);
-    return add(out, graph, dependencies, nullptr, count, p);
-  });
+  return add_described(out, graph, dependencies, count, params);
 }
 
 CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode* out, CUgraph graph,
                                               const CUgraphNode* dependencies, size_t count,
                                               const CUDA_EXT_SEM_WAIT_NODE_PARAMS* params) {
-  return guarded([&] {
-    require(params != nullptr);
-    CUgraphNodeParams p = described(*params);
-    return add(out, graph, dependencies, nullptr, count, p);
-  });
+  return add_described(out, graph, dependencies, count, params);
 }
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,

@@ -36,6 +36,27 @@ StubState& stub_state() {
   return k;
 }
 
+using CoredumpCallbacks = std::set<CUcoredumpCallbackHandle> StubState::*;
+
+CUresult register_callback(CoredumpCallbacks callbacks, CUcoredumpStatusCallback f, void* data,
+                           CUcoredumpCallbackHandle* out) {
+  return guarded([&] {
+    require(f && out);
+    StubState& k = stub_state();
+    const std::lock_guard lock{k.mutex};
+    *out = *(k.*callbacks).insert(new CUcoredumpCallbackEntry_st{f, data}).first;
+  });
+}
+
+CUresult deregister_callback(CoredumpCallbacks callbacks, CUcoredumpCallbackHandle handle) {
+  return guarded([&] {
+    StubState& k = stub_state();
+    const std::lock_guard lock{k.mutex};
+    require((k.*callbacks).erase(handle) == 1);
+    delete handle;
+  });
+}
+
 bool is_text(CUcoredumpSettings attribute) {
   return attribute == CU_COREDUMP_FILE || attribute == CU_COREDUMP_PIPE;
 }
@@ -124,40 +145,20 @@ CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attribute, void* value,
 
 CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback f, void* data,
                                          CUcoredumpCallbackHandle* out) {
-  return guarded([&] {
-    require(f && out);
-    StubState& k = stub_state();
-    const std::lock_guard lock{k.mutex};
-    *out = *k.start.insert(new CUcoredumpCallbackEntry_st{f, data}).first;
-  });
+  return register_callback(&StubState::start, f, data, out);
 }
 
 CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback f, void* data,
                                             CUcoredumpCallbackHandle* out) {
-  return guarded([&] {
-    require(f && out);
-    StubState& k = stub_state();
-    const std::lock_guard lock{k.mutex};
-    *out = *k.complete.insert(new CUcoredumpCallbackEntry_st{f, data}).first;
-  });
+  return register_callback(&StubState::complete, f, data, out);
 }
 
 CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle handle) {
-  return guarded([&] {
-    StubState& k = stub_state();
-    const std::lock_guard lock{k.mutex};
-    require(k.start.erase(handle) == 1);
-    delete handle;
-  });
+  return deregister_callback(&StubState::start, handle);
 }
 
 CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle handle) {
-  return guarded([&] {
-    StubState& k = stub_state();
-    const std::lock_guard lock{k.mutex};
-    require(k.complete.erase(handle) == 1);
-    delete handle;
-  });
+  return deregister_callback(&StubState::complete, handle);
 }
 
 CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback f, void* data,

@@ -14,6 +14,9 @@
 
 namespace cucore::detail {
 
+/// The first bytes of a fat binary.
+inline constexpr std::string_view kFatbinMagic{"\x50\xed\x55\xba", 4};
+
 /// Code before it is loaded. Immutable but for the bytes of a file, which are read once.
 struct CodeImage {
   CodeType type{};

@@ -19,22 +19,21 @@ namespace cucore::detail {
 
 /// The driver keeps its complaints in a buffer that it must be given beforehand.
 class JitLog {
- public:
   static constexpr std::size_t kBytes = 8192;
+  std::array<char, kBytes + 1> text_{};  // before `values`, which has its address
+
+ public:
   std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void*, 2> values{text_.data(),
                               reinterpret_cast<void*>(static_cast<std::uintptr_t>(kBytes))};
   [[nodiscard]] const char* text() const { return text_.data(); }
-
- private:
-  std::array<char, kBytes + 1> text_{};
 };
 
 namespace {
 /// For bytes that are none of the forms a driver loads.
 std::string no_known_form(std::string_view code) {
-  if (code.starts_with(ELFMAG) || code.starts_with("\x50\xed\x55\xba") ||
-      code.starts_with("!<arch>") || code.find(".version") != std::string_view::npos)
+  if (code.starts_with(ELFMAG) || code.starts_with(kFatbinMagic) || code.starts_with("!<arch>") ||
+      code.find(".version") != std::string_view::npos)
     return {};
   return "\n  the code is neither an ELF file (cubin), a fatbin nor PTX: pass the bytes that "
          "Program.compile or nvcc wrote, unchanged";
@@ -95,8 +94,7 @@ bool reaches_past_its_end(const std::string& code) {
     }
     return false;
   }
-  constexpr std::string_view kFatbin{"\x50\xed\x55\xba", 4};
-  if (!code.starts_with(kFatbin)) return false;
+  if (!code.starts_with(kFatbinMagic)) return false;
   struct {
     std::uint32_t magic;
     std::uint16_t version, header_bytes;

@@ -37,8 +37,8 @@ bool is_loadable(CodeType type, std::string_view code) {
       "\x7f"
       "ELF",
       4};
-  constexpr std::string_view kFatbin{"\x50\xed\x55\xba", 4};
-  return code.starts_with(kElf) || code.starts_with(kFatbin) || code.find(".version") < 4096;
+  return code.starts_with(kElf) || code.starts_with(detail::kFatbinMagic) ||
+         code.find(".version") < 4096;
 }
 
 }  // namespace

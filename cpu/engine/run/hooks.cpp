@@ -25,7 +25,6 @@ void set_hooks(Hooks hooks) {
   if (hooks.find_allocation) storage().find_allocation = std::move(hooks.find_allocation);
   if (hooks.multicast) storage().multicast = std::move(hooks.multicast);
   if (hooks.print) storage().print = std::move(hooks.print);
-  if (hooks.multicast) storage().multicast = std::move(hooks.multicast);
 }
 
 }  // namespace cucpu
