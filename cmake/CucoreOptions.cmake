@@ -25,6 +25,9 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)
   target_compile_options(cucore_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)  # false positives on moved strings
 endif()
+# "protection.hpp": the hooks of tools/protections, for the driver library and the C++ library.
+configure_file(${CMAKE_CURRENT_LIST_DIR}/protection.hpp.in ${PROJECT_BINARY_DIR}/generated/options/protection.hpp)
+target_include_directories(cucore_options INTERFACE ${PROJECT_BINARY_DIR}/generated/options)
 if(CUCORE_WERROR)
   target_compile_options(cucore_options INTERFACE -Werror)
 endif()

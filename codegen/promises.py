@@ -28,11 +28,11 @@ class Test:
 
 @dataclass(frozen=True)
 class Protection:
-    """Code that keeps a promise: the place where tools/protections disables it, and the test that then fails."""
+    """Code that keeps a promise, marked CUCORE_PROTECTION(hook), and the test that fails without it."""
 
     case: str
     name: str
-    file: str
+    hook: str
     test: str  # Suite.Name or path::name
     seen: str  # result of the test without the protection, and the date; empty: never run
 
@@ -96,7 +96,7 @@ def read_cases(tests: Path) -> list[Case]:
 def read_protections(tests: Path) -> list[Protection]:
     path = tests / "protections.json"
     rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    return [Protection(row["case"], row["name"], row["file"], row["test"], row.get("seen", "")) for row in rows]
+    return [Protection(row["case"], row["name"], row["hook"], row["test"], row.get("seen", "")) for row in rows]
 
 
 def collect(tests: Path) -> tuple[list[Case], list[tuple[str, Test]]]:
@@ -129,8 +129,8 @@ def render(cases: list[Case]) -> str:
         "The tests below each promise verify it. The page is rendered from the markers of the tests, so every promise has",
         "a test. All tests run on the CPU device; those of cuda.core also run on a GPU.",
         "",
-        "`tools/protections` disables single protections in a copy of the project and checks that the named test then",
-        "fails. The last lines of a case list these protections with the result and the date.",
+        "`tools/protections` disables single protections, which the source marks with `CUCORE_PROTECTION`, and checks that the",
+        "named test then fails. The last lines of a case list these protections with the result and the date.",
     ]
     for case in cases:
         lines += ["", f"## {case.title}"]
@@ -140,7 +140,7 @@ def render(cases: list[Case]) -> str:
         seen = [row for row in case.protections if row.seen]
         if seen:
             lines += ["", "Test results without a protection:", ""]
-            lines += [f"- {row.name} (`{row.file}`): `{row.test.split('::')[-1]}` {row.seen}" for row in seen]
+            lines += [f"- {row.name} (`{row.hook}`): `{row.test.split('::')[-1]}` {row.seen}" for row in seen]
     return "\n".join(lines) + "\n"
 
 

@@ -19,6 +19,7 @@
 #include "cpu/base/control_group.hpp"
 #include "cpu/base/environment.hpp"
 #include "cpu/base/error.hpp"
+#include "protection.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -185,6 +186,7 @@ std::string host_cpu_name() {
 std::size_t host_memory_bytes() {
   const std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
                             static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  if (!CUCORE_PROTECTION("control-group-limit")) return bytes;
   return std::min(bytes, control_group_memory().value_or(bytes));
 }
 

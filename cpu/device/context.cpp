@@ -8,6 +8,7 @@
 #include "cpu/mem/per_thread.hpp"
 #include "cpu/mem/usage.hpp"
 #include "cucpu/exports.hpp"
+#include "protection.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -58,8 +59,8 @@ Context::Context(Device& device, unsigned flags, bool is_primary)
   Registry& r = registry();
   const std::lock_guard lock{r.mutex};
   r.by_id.emplace(id, this);
-  retain();  // a stream holds a reference: its destruction after an exception must not destroy this
-             // object
+  // A stream holds a reference: its destruction after an exception must not destroy this object.
+  if (CUCORE_PROTECTION("context-survives-failed-stream")) retain();
   try {
     legacy_ = new Stream{*this, StreamRole::legacy, CU_STREAM_DEFAULT, 0};
   } catch (...) {

@@ -8,6 +8,7 @@
 
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/exec/thread_pool.hpp"
+#include "protection.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -51,7 +52,8 @@ void check_shape(const Function& function, const cucpu::LaunchShape& shape) {
   const cucpu::KernelInfo& info = function.kernel.info();
   const auto [gx, gy, gz] = shape.grid;
   const auto [bx, by, bz] = shape.block;
-  require(gx > 0 && gy > 0 && gz > 0 && gx <= INT_MAX && gy <= 65535 && gz <= 65535);
+  require(!CUCORE_PROTECTION("launch-shape-check") ||
+          (gx > 0 && gy > 0 && gz > 0 && gx <= INT_MAX && gy <= 65535 && gz <= 65535));
   require(bx > 0 && by > 0 && bz > 0 && bx <= 1024 && by <= 1024 && bz <= 64 &&
           shape.block.volume() <= 1024);
   if (info.required_block) require(*info.required_block == shape.block);
@@ -73,6 +75,7 @@ void check_cluster(const Function& function, cucpu::LaunchShape& shape, bool giv
   }
   const auto [x, y, z] = shape.cluster;
   require(x > 0 && y > 0 && z > 0, CUDA_ERROR_INVALID_VALUE);
+  require(limits().major >= 9 || shape.cluster.volume() == 1, CUDA_ERROR_INVALID_CLUSTER_SIZE);
   require(shape.cluster.volume() <= (set.non_portable_cluster ? kMaxCluster : kMaxClusterPortable),
           CUDA_ERROR_INVALID_CLUSTER_SIZE);
   require(shape.grid.x % x == 0 && shape.grid.y % y == 0 && shape.grid.z % z == 0,

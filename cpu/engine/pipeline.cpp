@@ -42,6 +42,7 @@
 #include "cpu/engine/simt/prepare.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/engine/translate/passes.hpp"
+#include "protection.hpp"
 
 namespace cucpu::pipeline {
 namespace {
@@ -256,8 +257,10 @@ constexpr Pass kKernel[] = {
     {"sroa", llvm_each<lp::sroa>},
     {"simplifycfg", llvm_each<lp::simplifycfg>},
     {"trap-state-space-violations", on_module<trap_state_space_violations>},
-    {"check-alignment",
-     transform([](C& c) { c.code.assumed = check_alignment(c.module, c.job.aligned); })},
+    {"check-alignment", transform([](C& c) {
+       if (CUCORE_PROTECTION("alignment-check"))
+         c.code.assumed = check_alignment(c.module, c.job.aligned);
+     })},
     {"check-peer-access",
      transform([](C& c) { c.code.reached = check_peer_access(c.module, c.job.aligned); }),
      kSeveralDevices},

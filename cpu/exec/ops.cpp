@@ -14,6 +14,7 @@
 #include "cpu/exec/memory_access.hpp"
 #include "cpu/exec/polling_run.hpp"
 #include "cpu/exec/thread_pool.hpp"
+#include "protection.hpp"
 
 namespace cucpu::driver {
 
@@ -27,7 +28,7 @@ class CallbackScope {
  public:
   CallbackScope() {
     ThreadPool::instance().enter_blocking();
-    t_in_callback = true;
+    t_in_callback = CUCORE_PROTECTION("callback-may-not-call-driver");
   }
   ~CallbackScope() {
     t_in_callback = false;

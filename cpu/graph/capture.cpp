@@ -10,6 +10,7 @@
 
 #include "cpu/device/capture.hpp"
 #include "cpu/graph/nodes.hpp"
+#include "protection.hpp"
 
 namespace cucpu::driver {
 
@@ -296,7 +297,8 @@ bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
 }
 
 void require_capture_safe() {
-  if (g_active.load(std::memory_order_acquire) == 0 || t_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+  if (!CUCORE_PROTECTION("capture-forbids-unsafe-calls") ||
+      g_active.load(std::memory_order_acquire) == 0 || t_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
       [[likely]]
     return;
   const std::lock_guard lock{graph_mutex()};

@@ -7,6 +7,7 @@
 
 #include "cpu/device/guard.hpp"
 #include "cpu/graph/capture.hpp"
+#include "protection.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -210,7 +211,7 @@ void Graph::copy_into(Graph& copy) const {
 void Graph::retire_all() noexcept {
   const std::lock_guard lock{graph_mutex()};
   const Ref<Graph> keep{this};
-  break_captures_into(*this);
+  if (CUCORE_PROTECTION("graph-ends-captures")) break_captures_into(*this);
   for (auto& node : nodes) {
     for_each_owned(*node->op, [](Graph& graph) { graph.retire_all(); });
     node->retire();

@@ -19,6 +19,7 @@
 #include "cpu/base/error.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/image/lz4.hpp"
+#include "protection.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -90,7 +91,7 @@ std::string decompress(std::string_view packed, std::uint64_t flags, std::size_t
   // The largest compression ratio: 255 for LZ4; for zstd a byte can encode a quarter of a block of
   // 128 KiB.
   const std::size_t most = flags & kLz4 ? 255 : 32768;
-  if (plain_bytes / most > packed.size() + 16)
+  if (CUCORE_PROTECTION("compressed-size-check") && plain_bytes / most > packed.size() + 16)
     invalid("an entry claims to be larger than its compressed bytes can hold");
   std::string plain(plain_bytes, '\0');
   if (flags & kLz4) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cpu/mem/address_space.hpp"
+#include "protection.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -85,7 +86,8 @@ AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budge
   const std::size_t rounded = round_up(std::max<std::size_t>(size, 1), kAlign);
   auto record = std::make_shared<Allocation>();
   auto& space = AddressSpace::instance();
-  if (budget && !budget->take(rounded)) throw std::bad_alloc{};
+  if (budget && !budget->take(rounded) && CUCORE_PROTECTION("device-memory-limit"))
+    throw std::bad_alloc{};
   record->size = size;
   record->id = g_next_id.fetch_add(1, std::memory_order_relaxed);
   std::uintptr_t start = 0;
@@ -107,7 +109,7 @@ AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budge
     taken = pages + space.page();
     space.commit(start, pages);
     // The end is as close to the guard page as the alignment allows.
-    record->base = align > space.page()
+    record->base = !CUCORE_PROTECTION("guard-page-after-allocation") || align > space.page()
                        ? start
                        : (start + pages - rounded) & ~static_cast<std::uintptr_t>(align - 1);
     record->own_pages = true;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cpu/ptx/parser_impl.hpp"
+#include "protection.hpp"
 
 namespace cucpu::ptx {
 namespace {
@@ -139,7 +140,7 @@ std::optional<Constant> Parser::parse_binary(int level, int depth) {
 }
 
 std::optional<Constant> Parser::parse_unary(int depth) {
-  if (depth > kMaxDepth) {
+  if (CUCORE_PROTECTION("expression-depth-limit") && depth > kMaxDepth) {
     error("the expression is nested too deeply");
     return std::nullopt;
   }

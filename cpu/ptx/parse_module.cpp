@@ -2,6 +2,7 @@
 // cpu/ptx/parse_module.cpp: module-level directives, and token handling of the parser.
 #include "cpu/ptx/parser.hpp"
 #include "cpu/ptx/parser_impl.hpp"
+#include "protection.hpp"
 
 namespace cucpu::ptx {
 namespace {
@@ -114,7 +115,7 @@ int Parser::run() {
     error("expected .version at the start of a PTX module, found " + found());
     return 218;
   }
-  if (!parse_version()) return 222;
+  if (!parse_version() && CUCORE_PROTECTION("ptx-version-check")) return 222;
   while (token_.kind != Token::Kind::end && !diagnostics_.full()) parse_top();
   if (!diagnostics_.failed() && module_.target == 0) error("the module has no .target");
   return diagnostics_.failed() ? 218 : 0;

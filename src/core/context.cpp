@@ -9,6 +9,7 @@
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "driver/mutex.hpp"
+#include "protection.hpp"
 
 namespace cucore {
 
@@ -99,7 +100,7 @@ ScopedContext::ScopedContext(CUcontext context) {
   check(table.cuCtxGetCurrent(&now), "cuCtxGetCurrent");
   if (now == context || context == nullptr) return;
   check(table.cuCtxPushCurrent(context), "cuCtxPushCurrent");
-  pushed_ = true;
+  pushed_ = CUCORE_PROTECTION("restore-context");
 }
 
 ScopedContext::~ScopedContext() {

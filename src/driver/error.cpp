@@ -11,6 +11,7 @@
 #include "cucore/driver.hpp"
 #include "driver/host_function.hpp"
 #include "driver/state.hpp"
+#include "protection.hpp"
 
 namespace cucore {
 
@@ -175,7 +176,7 @@ void fail(CUresult code, const char* call) {
     text += fault_text(code, function);
   } else {
     text += result_text(code);
-    text += " (" + function + ")";
+    if (CUCORE_PROTECTION("error-names-call")) text += " (" + function + ")";
   }
   if (const char* hint = advice(code); *hint != '\0') text += std::string{"; "} + hint;
   if (code == CUDA_ERROR_OUT_OF_MEMORY)

@@ -14,6 +14,7 @@
 
 #include "cucore/driver.hpp"
 #include "pathfinder/system_linker.hpp"
+#include "protection.hpp"
 
 namespace cucore::detail {
 namespace {
@@ -76,6 +77,7 @@ void* Library::symbol(const char* name) const noexcept { return dlsym(handle, na
 Library open_gpu_library(std::vector<std::string>& tried) {
   if (void* loaded = dlopen(kDriverName, RTLD_NOLOAD | RTLD_NOW | RTLD_LOCAL))
     return {loaded, path_of(loaded, kDriverName)};  // already loaded in this process
+  if (!CUCORE_PROTECTION("absolute-driver-path")) return open(kDriverName, tried);
   std::vector<std::string> paths = pathfinder::linker_candidates(kDriverName);
   for (const char* folder : kSystemFolders)
     paths.push_back(std::string{folder} + "/" + kDriverName);

@@ -17,6 +17,7 @@
 #include "driver/library.hpp"
 #include "driver/mutex.hpp"
 #include "driver/state.hpp"
+#include "protection.hpp"
 
 namespace cucore {
 namespace detail {
@@ -180,6 +181,7 @@ DeviceChoice device_choice() {
   if (text.empty() || text == "auto") return DeviceChoice::automatic;
   if (text == "gpu") return DeviceChoice::gpu;
   if (text == "cpu") return DeviceChoice::cpu;
+  if (!CUCORE_PROTECTION("strict-settings")) return DeviceChoice::automatic;
   throw DriverNotFoundError(
       "CUCORE_DEVICE=" + std::string{text} +
       " is not known: the environment variable CUCORE_DEVICE must be auto, gpu or cpu");
@@ -316,7 +318,8 @@ const DriverTable& load_driver() {
     const std::lock_guard lock{s.mutex};
     if (loaded_table.load(std::memory_order_relaxed) == nullptr) {
       load(s);
-      pthread_atfork(nullptr, nullptr, &disable_table_in_forked_child);
+      if (CUCORE_PROTECTION("fork-handler"))
+        pthread_atfork(nullptr, nullptr, &disable_table_in_forked_child);
       notify = s.info.fell_back_to_cpu;
       loader_pid.store(getpid());
       loaded_table.store(&s.table, std::memory_order_release);

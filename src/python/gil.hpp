@@ -7,6 +7,8 @@
 
 #include <exception>
 
+#include "protection.hpp"
+
 namespace cucore::python {
 
 /// True from the moment the interpreter begins to take itself apart: nothing of it may be touched
@@ -54,12 +56,14 @@ auto run_or_sleep(Work work) noexcept {
 /// Lets other threads run Python for a scope.
 class WithoutGil {
  public:
-  WithoutGil() noexcept : state_{PyEval_SaveThread()} {}
+  WithoutGil() noexcept
+      : state_{CUCORE_PROTECTION("release-gil-while-waiting") ? PyEval_SaveThread() : nullptr} {}
   ~WithoutGil() {
-    run_or_sleep([this] {
-      PyEval_RestoreThread(state_);
-      return 0;
-    });
+    if (state_)
+      run_or_sleep([this] {
+        PyEval_RestoreThread(state_);
+        return 0;
+      });
   }
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;

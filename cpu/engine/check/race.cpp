@@ -7,6 +7,7 @@
 #include "cpu/engine/check/check.hpp"
 #include "cpu/engine/check/memory.hpp"
 #include "cpu/engine/run/worker.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 
@@ -61,7 +62,7 @@ void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& ear
 }
 
 void Checker::check_race(Worker& worker, const CheckedAccess& access, const Where& where) {
-  if (where.kind == Where::kShared && !where.owner) return;
+  if (!CUCORE_PROTECTION("race-check") || (where.kind == Where::kShared && !where.owner)) return;
   // malloc and free pass memory from thread to thread.
   if (where.kind == Where::kGlobal && g_device_heap_contains &&
       g_device_heap_contains(access.address))

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "cpu/engine/run/crash_recovery.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 namespace {
@@ -28,10 +29,11 @@ bool install() {
     raise_crash(reason);
     std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
   });
-  llvm::install_bad_alloc_error_handler([](void*, const char*, bool) {
-    raise_out_of_memory();
-    throw std::bad_alloc{};
-  });
+  if (CUCORE_PROTECTION("llvm-out-of-memory"))
+    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) {
+      raise_out_of_memory();
+      throw std::bad_alloc{};
+    });
   g_before = std::set_new_handler(&no_memory);
   return true;
 }

@@ -17,6 +17,7 @@
 #include "cpu/engine/jit/host_target.hpp"
 #include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/runtime/table.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 namespace {
@@ -35,7 +36,8 @@ class NeverBoth final : public orc::ObjectLinkingLayer::Plugin {
     passes.PrePrunePasses.emplace_back([](jitlink::LinkGraph& graph) -> Error {
       constexpr orc::MemProt kBoth = orc::MemProt::Write | orc::MemProt::Exec;
       for (const jitlink::Section& section : graph.sections())
-        if ((section.getMemProt() & kBoth) == kBoth)
+        if (CUCORE_PROTECTION("no-writable-code-sections") &&
+            (section.getMemProt() & kBoth) == kBoth)
           return createStringError("section " + section.getName().str() +
                                    " is writable and executable");
       return Error::success();
@@ -126,7 +128,7 @@ class Linked final : public LinkedCode {
       map[session.intern(symbol.name)] = absolute(reinterpret_cast<const void*>(symbol.address));
     if (!map.empty()) own.reported.check(dylib.define(orc::absoluteSymbols(std::move(map))));
     auto copy = MemoryBuffer::getMemBufferCopy(StringRef{object.data(), object.size()}, "kernel");
-    if (!copy) throw std::bad_alloc{};
+    if (CUCORE_PROTECTION("object-copy-check") && !copy) throw std::bad_alloc{};
     own.reported.check(own.layer.add(dylib, std::move(copy)));
     for (const std::string& name : wanted) {
       const orc::ExecutorSymbolDef found =

@@ -16,6 +16,7 @@
 #include <mutex>
 
 #include "cpu/engine/run/worker.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 namespace {
@@ -148,7 +149,7 @@ void raise_out_of_memory() noexcept {
 
 void recover_from_crash_signal(int signal, const void* address) noexcept {
   RecoverableWork* const work = t_recoverable;
-  if (!work) return;
+  if (!CUCORE_PROTECTION("compiler-crash-recovery") || !work) return;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const bool overflow = signal == SIGSEGV && at - work->stack_low + (2 << 20) < (4 << 20);
   const char* const what = overflow            ? "stack overflow"

@@ -10,6 +10,7 @@
 #include "cpu/engine/run/format_text.hpp"
 #include "cpu/engine/run/signals.hpp"
 #include "cpu/engine/run/worker.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 namespace {
@@ -20,7 +21,9 @@ bool handle_kernel_fault(int signal, siginfo_t* info, void* context) {
                                         ? info->si_addr
                                         : nullptr);  // does not return from the compiler's threads
   Worker* worker = Worker::running();
-  if (!worker || worker->in_host_call || info->si_code <= 0) return false;
+  if (!CUCORE_PROTECTION("kernel-fault-handler") || !worker || worker->in_host_call ||
+      info->si_code <= 0)
+    return false;
 
   auto* machine = &static_cast<ucontext_t*>(context)->uc_mcontext;
   FiberFault& fault = worker->current_fault();
@@ -116,7 +119,7 @@ std::string describe_thread(const Fiber& fiber, bool block_code,
 }  // namespace
 
 void Worker::trap(int code, const void* pc, std::string text) {
-  fault_.code = code;
+  fault_.code = CUCORE_PROTECTION("trap-code") ? code : 700;
   if (!text.empty()) fault_.text = std::move(text);
   // The return address may belong to the next line.
   if (pc) fault_.pc = reinterpret_cast<std::uintptr_t>(pc) - 1;

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "cpu/engine/run/fiber_switch.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 
@@ -78,7 +79,8 @@ Stack StackPool::acquire() {
     slabs_.push_back({base, stride * count});
     for (std::size_t i = count; i-- > 0;) {
       // Without a guard page (the process is out of mappings) the stack is not used.
-      if ((guarded_ || i == 0) && mprotect(base + i * stride, page_size(), PROT_NONE) != 0)
+      if ((guarded_ || i == 0) && CUCORE_PROTECTION("guard-page-below-stack") &&
+          mprotect(base + i * stride, page_size(), PROT_NONE) != 0)
         throw std::bad_alloc{};
       free_.push_back({base + i * stride + page_size(), size_});
     }

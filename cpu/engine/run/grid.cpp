@@ -7,6 +7,7 @@
 #include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/safepoints.hpp"
 #include "cpu/engine/run/worker.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 
@@ -57,6 +58,7 @@ bool Grid::is_last_safepoint() noexcept {
 }
 
 void Grid::cancel(int code) noexcept {
+  if (!CUCORE_PROTECTION("cancel-grid")) return;
   try {
     fail(code,
          "kernel " + code_->kernel +

@@ -11,6 +11,7 @@
 #include "cpu/engine/run/clock.hpp"
 #include "cpu/engine/run/fiber_switch.hpp"
 #include "cpu/engine/run/worker.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 
@@ -229,7 +230,8 @@ void Scheduler::drop_residents() {
     for (Block* block : cluster->blocks) {
       worker_.claims().finish(std::exchange(block->run, 0));
       for (std::uint32_t i = 0; i < block->started; ++i) {
-        if (block->fibers[i].stack) stacks_.release(std::exchange(block->fibers[i].stack, {}));
+        if (CUCORE_PROTECTION("release-stacks-of-cancelled-grid") && block->fibers[i].stack)
+          stacks_.release(std::exchange(block->fibers[i].stack, {}));
       }
     }
     worker_.pool().release(cluster);

@@ -14,6 +14,7 @@
 #include "cpu/engine/run/clock.hpp"
 #include "cpu/engine/run/scheduler.hpp"
 #include "cpu/engine/run/worker.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 
@@ -42,7 +43,7 @@ bool SchedulerLoop<Derived>::run() noexcept {
         }
         if (out_of_memory_) {
           grid.fail(2, "kernel " + code.kernel + ": no memory for the stacks of a block's threads");
-        } else {
+        } else if (CUCORE_PROTECTION("deadlock-report")) {
           report_deadlock();
         }
         continue;
@@ -127,7 +128,8 @@ void SchedulerLoop<Derived>::handle_idle() {
   const bool take = cooperative || idle_rounds_ >= kPatience;
   const std::uint64_t rest = shortest_sleep();
   const bool asleep = rest >= kLongSleep && wakes_.size() >= ready_.size();
-  if ((take || asleep) && start_clusters()) return;
+  if (CUCORE_PROTECTION("start-block-while-waiting") && (take || asleep) && start_clusters())
+    return;
   // Another host thread has to act first, or time has to pass.
   ++idle_rounds_;
   if (!asleep && idle_rounds_ >= 32 && std::has_single_bit(idle_rounds_) && has_deadlock())

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "cpu/engine/run/try_access.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 namespace {
@@ -40,7 +41,8 @@ bool is_repeated_fault(int signal, const siginfo_t* info, void* context) {
 /// A signal that is not ours: does what would happen without our handler.
 void chain(int signal, siginfo_t* info, void* context) {
   struct sigaction previous = g_previous[signal];
-  if (is_repeated_fault(signal, info, context)) previous = {};
+  if (!CUCORE_PROTECTION("chain-signal-handler") || is_repeated_fault(signal, info, context))
+    previous = {};
   if (!t_chaining && (previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction) {
     t_chaining = true;  // a handler that calls ours must not recurse
     previous.sa_sigaction(signal, info, context);

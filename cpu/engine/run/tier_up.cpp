@@ -12,6 +12,7 @@
 
 #include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/engine/run/grid.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 namespace {
@@ -119,7 +120,7 @@ void block_if_exiting() noexcept {
   auto& thread = TierUp::CompileThread::get();
   {
     const std::lock_guard lock{thread.mutex};
-    if (!thread.ending) return;
+    if (!CUCORE_PROTECTION("stop-compiler-at-exit") || !thread.ending) return;
     thread.busy = false;
     thread.stopped.notify_all();
   }

@@ -9,6 +9,7 @@
 
 #include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/engine/run/grid.hpp"
+#include "protection.hpp"
 
 namespace cucpu {
 namespace {
@@ -48,7 +49,7 @@ struct Watchdog {
 }  // namespace
 
 void TimeLimit::start(Grid& grid, double seconds) noexcept try {
-  if (started_.exchange(true)) return;
+  if (!CUCORE_PROTECTION("time-limit-watchdog") || started_.exchange(true)) return;
   Watchdog& watchdog = Watchdog::get();
   const std::lock_guard lock{watchdog.mutex};
   grid_ = &grid;

@@ -8,6 +8,7 @@
 
 #include "core/library.hpp"
 #include "cucore/driver.hpp"
+#include "protection.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
@@ -212,7 +213,7 @@ void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::siz
                                                 ? std::span<const ParamInfo>{state.params}
                                                 : read_params(kernel);
   if (params.size() != count) [[unlikely]]
-    wrong_count(kernel, params, count);
+    if (CUCORE_PROTECTION("argument-count-check")) wrong_count(kernel, params, count);
   if (count == 0) return;
   std::byte* block = few_bytes_;
   const std::size_t block_size = params.back().offset + params.back().size;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "driver/state.hpp"
+#include "protection.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -16,8 +17,9 @@ static PyObject* error_class(const char* name) {
 
 /// What C++ says, as text: a path in it need not be UTF-8.
 static nb::object readable(const char* what) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(what, static_cast<Py_ssize_t>(std::strlen(what)), "backslashreplace"));
+  return nb::steal(PyUnicode_DecodeUTF8(
+      what, static_cast<Py_ssize_t>(std::strlen(what)),
+      CUCORE_PROTECTION("readable-error-text") ? "backslashreplace" : nullptr));
 }
 
 static void set_error(PyObject* type, const char* what) {
@@ -29,7 +31,8 @@ static void raise_cuda_error(const CUDAError& error, const char* class_name) {
   nb::object text = readable(error.what());
   if (!text.is_valid()) throw nb::python_error();
   nb::object value = type(text, error.code(), error.name().c_str());
-  if (!error.notes().empty()) {  // what add_note() keeps from Python 3.11 on
+  // __notes__ is what add_note() of Python 3.11 and later fills.
+  if (CUCORE_PROTECTION("cleanup-errors-attached") && !error.notes().empty()) {
     nb::list notes;
     for (const std::string& note : error.notes()) notes.append(readable(note.c_str()));
     value.attr("__notes__") = notes;
@@ -110,7 +113,8 @@ static void warn_about_cpu(const char* text) {
 void bind_errors(nb::module_& m) {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) { translate(p); });
   on_cpu_fallback(&warn_about_cpu);
-  leave_to_process_end([] { return interpreter_is_ending(); });
+  if (CUCORE_PROTECTION("no-release-at-exit"))
+    leave_to_process_end([] { return interpreter_is_ending(); });
   m.def("result_name", [](int code) { return result_name(static_cast<CUresult>(code)); });
   m.def("result_text", [](int code) { return result_text(static_cast<CUresult>(code)); });
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "driver/mutex.hpp"
+#include "protection.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -53,6 +54,7 @@ bool is_inside_python() noexcept {
 }  // namespace
 
 void let_go(PyObject* held) noexcept {
+  if (!CUCORE_PROTECTION("release-graph-references")) return;
   if (is_inside_python()) return Py_XDECREF(held);
   if (const WithGil gil; gil) {  // else: leak rather than crash
     run_or_sleep([held] {

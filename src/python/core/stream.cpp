@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // stream.cpp: cuda.core.Stream and the two default streams.
 #include "core/relaxed.hpp"
+#include "protection.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 #include "values.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 const Stream& open_stream(PyObject* self) {
   const Stream& stream = self_of<Stream>(self);
-  if (stream.is_closed()) [[unlikely]]
+  if (CUCORE_PROTECTION("closed-stream-check") && stream.is_closed()) [[unlikely]]
     throw InvalidStateError("the stream is closed");
   return stream;
 }

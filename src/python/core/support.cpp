@@ -15,6 +15,7 @@
 #include "../type_table.hpp"
 #include "driver/host_function.hpp"
 #include "kept.hpp"
+#include "protection.hpp"
 
 namespace cucore::python {
 
@@ -424,7 +425,8 @@ void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void
     }
     if (code == CUDA_SUCCESS) return;
     if (code != CUDA_ERROR_NOT_READY) fail(code, call);
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (CUCORE_PROTECTION("interruptible-wait") && PyErr_CheckSignals() != 0)
+      throw nb::python_error();
   }
 }
 

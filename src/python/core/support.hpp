@@ -18,6 +18,7 @@
 #include "cucore/error.hpp"
 #include "cucore/event.hpp"
 #include "cucore/stream.hpp"
+#include "protection.hpp"
 #include "python/gil.hpp"
 
 /// CUCORE_CALL without the interpreter's lock, for functions that may wait: for the device, whose
@@ -136,6 +137,7 @@ PyObject* refuse_new(PyTypeObject* type, const char* hint);
 /// own (set_type_call), and T, too.
 template <Literal hint>
 void forbid_new(nb::handle type) {
+  if (!CUCORE_PROTECTION("forbid-direct-construction")) return;
   auto* const made = reinterpret_cast<PyTypeObject*>(type.ptr());
   made->tp_new = [](PyTypeObject* wanted, PyObject*, PyObject*) -> PyObject* {
     return refuse_new(wanted, hint.text);
