@@ -41,8 +41,8 @@ namespace {
 
 void CUDA_CB nothing(void*) {}
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, StreamsAndEvents) {
   each_allocation([] {
     CUstream stream = nullptr;
@@ -65,8 +65,8 @@ TEST_F(Injection, Waiting) {
   each_allocation([] { return cuCtxSynchronize(); });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, Memory) {
   each_allocation([] {
     CUdeviceptr a = 0, b = 0;
@@ -85,8 +85,8 @@ TEST_F(Injection, Memory) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, ModulesAndLaunches) {
   unsigned* word = words(1);
   each_allocation([&] {
@@ -103,8 +103,8 @@ TEST_F(Injection, ModulesAndLaunches) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, Graphs) {
   unsigned* word = words(1);
   CUfunction add = kernel("add");

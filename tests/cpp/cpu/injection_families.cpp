@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t kUnit = std::size_t{2} << 20;
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, Contexts) {
   each_allocation([] {
     CUcontext context = nullptr, primary = nullptr;
@@ -44,8 +44,8 @@ TEST_F(Injection, Contexts) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, Pools) {
   const auto share = [] {
     CUmemPoolProps props{};
@@ -87,8 +87,8 @@ TEST_F(Injection, Pools) {
   for (int round = 0; round < 3; ++round) each_allocation(share);
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, MappedMemory) {
   each_allocation([] {
     CUmemAllocationProp prop{};
@@ -135,8 +135,8 @@ TEST_F(Injection, MappedMemory) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, ArraysAndTextures) {
   each_allocation([] {
     CUDA_ARRAY3D_DESCRIPTOR desc{};
@@ -177,8 +177,8 @@ TEST_F(Injection, ArraysAndTextures) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, LibrariesAndLinks) {
   each_allocation([] {
     CUlibrary library = nullptr;
@@ -209,8 +209,8 @@ TEST_F(Injection, LibrariesAndLinks) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, GraphNodes) {
   CUdeviceptr memory = 0;
   ASSERT_OK(cuMemAlloc(&memory, 4096));
@@ -262,8 +262,8 @@ TEST_F(Injection, GraphNodes) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, GraphMemory) {
   each_allocation([&] {
     CUgraph graph = nullptr;
@@ -292,8 +292,8 @@ TEST_F(Injection, GraphMemory) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, GraphEvents) {
   each_allocation([&] {
     CUgraph graph = nullptr;
@@ -327,8 +327,8 @@ TEST_F(Injection, GraphEvents) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, StreamMemoryOperations) {
   unsigned* word = words(4);
   const CUdeviceptr at = address(word);
@@ -352,8 +352,8 @@ TEST_F(Injection, StreamMemoryOperations) {
   EXPECT_OK(cuStreamDestroy(stream));
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(Injection, ExportedHandles) {
   each_allocation([&] {
     CUdeviceptr memory = 0;
@@ -433,8 +433,8 @@ class InjectionHandles : public Injection {
   pid_t other_ = -1;
 };
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
-// made is left
+// promise: When any allocation inside a driver call fails, the call returns an error and
+// releases partly constructed objects
 TEST_F(InjectionHandles, ImportedHandles) {
   each_allocation([&] {
     CUdeviceptr memory = 0, again = 0;

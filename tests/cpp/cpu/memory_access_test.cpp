@@ -90,7 +90,7 @@ class FreedMemory : public DriverTest {
   bool is_mapped_ = true;
 };
 
-// promise: A copy or a fill whose memory is gone is a CUDA error with a report
+// promise: A copy or fill of freed memory is a CUDA error with a report
 TEST_F(FreedMemory, QueuedCopyFromFreedMemoryFails) {
   hold();
   ASSERT_OK(cuMemcpyDtoDAsync(device_, mapped_, 4096, stream_));
@@ -106,7 +106,7 @@ TEST_F(FreedMemory, QueuedCopyToFreedMemoryFails) {
   expect_fault(go_on(), "copy of 4096 bytes from ");
 }
 
-// promise: A copy or a fill whose memory is gone is a CUDA error with a report
+// promise: A copy or fill of freed memory is a CUDA error with a report
 TEST_F(FreedMemory, QueuedFillFails) {
   hold();
   ASSERT_OK(cuMemsetD32Async(mapped_, 7, 1024, stream_));
@@ -236,7 +236,7 @@ TEST_F(FreedMemory, SemaphoreWaitOnTruncatedFileFails) {
   close(fd);
 }
 
-// promise: A copy from or to host memory that is not there is a CUDA error
+// promise: A copy from or to unmapped host memory is a CUDA error
 TEST_F(FreedMemory, SynchronousCopyReturnsTheError) {
   lose_host();
   expect_fault(cuMemcpyHtoD(device_, host_, 256), "copy of 256 bytes from " + hex(host_));
@@ -284,7 +284,7 @@ void poke() {
 }
 
 using FreedMemoryDeathTest = FreedMemory;
-// promise: A fault of the host goes to the handler that was there before
+// promise: A fault of the host program reaches the previous signal handler
 TEST_F(FreedMemoryDeathTest, FaultOfTheProgramEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a forked child may not use the driver
   EXPECT_EXIT(

@@ -247,7 +247,7 @@ TEST_F(Streams, DestroyedStreamFinishesItsWork) {
   EXPECT_EQ(9u, flag[1]);
 }
 
-// promise: Threads may compile, launch, capture and close at once
+// promise: Threads can compile, launch, capture and close concurrently
 TEST_F(Streams, CallsFromManyThreadsSucceed) {
   constexpr int kThreads = 8, kRounds = 200;
   kernel("add");
@@ -277,7 +277,7 @@ TEST_F(Streams, CallsFromManyThreadsSucceed) {
 }
 
 /// Nothing but queueing, so that threads meet in the queue all the time.
-// promise: Threads may compile, launch, capture and close at once
+// promise: Threads can compile, launch, capture and close concurrently
 TEST_F(Streams, ManyThreadsQueueIntoOneStream) {
   constexpr unsigned kThreads = 4, kRounds = 20'000;
   CUstream s = nullptr;

@@ -16,7 +16,7 @@ TEST(Error, ResultNamesAndDescriptionsNeedNoDriver) {
   EXPECT_STREQ(result_name(static_cast<CUresult>(123456)), "CUDA_ERROR_UNKNOWN_CODE");
 }
 
-// promise: An error carries its CUDA code and name as values, and says which call failed
+// promise: An error has its CUDA code and name as attributes and names the call that failed
 TEST(Error, ErrorHasCodeNameAndFunction) {
   try {
     check(CUDA_ERROR_INVALID_VALUE, "cuMemcpyAsync(dst, src, n, stream)");

@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Of, FirstAllocations,
                          ::testing::Values(Memory::fails_once, Memory::is_gone),
                          ::testing::PrintToStringParamName{});
 
-// promise: When the compiler is refused memory, the answer is error 2, and the next load works
+// promise: When the compiler runs out of memory, the result is error 2, and the next load works
 TEST_P(Allocations, ThatFailAreAnErrorAndTheNextLoadWorks) {
   ASSERT_EQ(0, run(Memory::enough));
   long k = 0;
@@ -109,7 +109,7 @@ TEST_P(Allocations, ThatFailAreAnErrorAndTheNextLoadWorks) {
   EXPECT_GT(k, 1000) << "LLVM does not use this malloc: the test tests nothing";
 }
 
-// promise: When the compiler is refused memory, the answer is error 2, and the next load works
+// promise: When the compiler runs out of memory, the result is error 2, and the next load works
 TEST_P(FirstAllocations, ThatFailAreAnErrorAndSoMayBeTheNextLoad) {
   if (g_in_use) GTEST_SKIP() << "the compiler is in use in this process; run this test alone";
   // Each time in a process in which nothing has been compiled yet. An LLVM that could not start

@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Cancel,
                                   std::to_string(std::get<2>(info.param));
                          });
 
-// promise: A kernel can be cancelled, and what runs next is unharmed
+// promise: A kernel can be cancelled, and later work is unaffected
 TEST_P(Cancel, AtEverySafepointLeavesNothingBehind) {
   ASSERT_EQ(0, run(kNever).code);
   const std::vector<std::uint32_t> right = out_;

@@ -53,8 +53,8 @@ const std::string kRead =
     ".loc 1 9 1\n"
     "ld.shared.u32 %r7, [%r6];\n .loc 1 10 1\n st.global.u32 [%rd1], %r7;\n";
 
-// promise: Check mode finds data races, naming both sides
-// promise: Check mode reports nothing on kernels that are right
+// promise: Check mode finds data races and names both accesses
+// promise: Check mode reports nothing for correct kernels
 TEST_F(Check, AMissingBarrierIsARaceThatNamesBothThreadsAndLines) {
   clean("race", kernel(kWrite + kBarrier + kRead));
   EXPECT_EQ(words_[3], 4U);
@@ -63,7 +63,7 @@ TEST_F(Check, AMissingBarrierIsARaceThatNamesBothThreadsAndLines) {
          "offset"});
 }
 
-// promise: Check mode finds data races, naming both sides
+// promise: Check mode finds data races and names both accesses
 TEST_F(Check, AWarpBarrierOrdersAWarpOnly) {
   const std::string neighbour =
       "xor.b32 %r5, %r2, 1; mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6; ld.shared.u32 %r7, [%r6]; "
@@ -74,7 +74,7 @@ TEST_F(Check, AWarpBarrierOrdersAWarpOnly) {
         {"data race"});  // thread 31 reads what thread 32 writes
 }
 
-// promise: Check mode finds data races, naming both sides
+// promise: Check mode finds data races and names both accesses
 TEST_F(Check, AReadBeforeAWriteOfAnotherThreadIsARace) {
   const std::string start = kWrite + kBarrier;
   const std::string read = "ld.shared.u32 %r7, [s]; st.global.u32 [%rd1], %r7;\n";
@@ -83,7 +83,7 @@ TEST_F(Check, AReadBeforeAWriteOfAnotherThreadIsARace) {
   clean("race", kernel(start + read + kBarrier + write));
 }
 
-// promise: Check mode finds data races, naming both sides
+// promise: Check mode finds data races and names both accesses
 TEST_F(Check, BlocksThatWriteOneWordRaceUnlessTheyDoItAtomically) {
   finds("race", kernel("st.global.u32 [%rd0], %r3;"),
         {"data race", "thread (0, 0, 0) of block (0, 0, 0)"}, {2}, {1});
@@ -111,7 +111,7 @@ std::string last_block(const std::string& fence) {
     E:)");
 }
 
-// promise: Check mode reports nothing on kernels that are right
+// promise: Check mode reports nothing for correct kernels
 TEST_F(Check, FencesAndAtomicsOrderBlocks) {
   std::fill(words_.begin(), words_.end(), 0);
   clean("race", last_block("membar.gl;"), {4}, {32});
@@ -119,7 +119,7 @@ TEST_F(Check, FencesAndAtomicsOrderBlocks) {
   finds("race", last_block(""), {"data race"}, {4}, {32});
 }
 
-// promise: Check mode finds data races, naming both sides
+// promise: Check mode finds data races and names both accesses
 TEST_F(Check, AFlagOrdersBlocksOnlyIfItIsReleasedAndAcquired) {
   const auto handover =
       [](const char* store, const char* load) {
@@ -139,7 +139,7 @@ TEST_F(Check, AFlagOrdersBlocksOnlyIfItIsReleasedAndAcquired) {
         {2}, {1});
 }
 
-// promise: Check mode finds reads of memory nobody wrote
+// promise: Check mode finds reads of uninitialized memory
 TEST_F(Check, ReadsOfUninitializedSharedAndLocalMemoryAreFound) {
   finds("init", kernel(kRead), {"uninitialized read", "shared memory", "kernel.cu:9"});
   clean("init", kernel(kWrite + kBarrier + kRead));
@@ -170,7 +170,7 @@ TEST_F(Check, AccessesOutsideSharedAndLocalArraysAreFound) {
         {"out-of-bounds access", "local array of 64 bytes"}, {1}, {17});
 }
 
-// promise: Check mode finds barriers that threads miss or mistake
+// promise: Check mode finds barriers that threads miss or confuse
 TEST_F(Check, BarriersThatAWarpDoesNotReachTogetherAreFound) {
   const std::string divergent = R"(
     and.b32 %r5, %r2, 1; setp.eq.u32 %p1, %r5, 0; @%p1 bra A;
@@ -185,7 +185,7 @@ TEST_F(Check, BarriersThatAWarpDoesNotReachTogetherAreFound) {
   clean("sync", kernel(kWrite + kBarrier + kRead));
 }
 
-// promise: Check mode finds barriers that threads miss or mistake
+// promise: Check mode finds barriers that threads miss or confuse
 TEST_F(Check, WarpMasksWithExitedOrMissingLanesAreFound) {
   finds("sync", kernel("vote.sync.ballot.b32 %r5, 1, 0x0000ffff; st.global.u32 [%rd1], %r5;"),
         {"wrong warp mask", "lane 16"});

@@ -33,8 +33,8 @@ TEST(CrashRecovery, WorkCompletesOrItsExceptionIsRethrown) {
   EXPECT_THROW(run_with_crash_recovery([] { throw std::out_of_range{"x"}; }), std::out_of_range);
 }
 
-// promise: A crash inside the PTX compiler is an error that keeps what it was given, never the end
-// of the process
+// promise: A crash inside the PTX compiler is an error that names a file with its input; the
+// process continues
 TEST(CrashRecovery, FaultsAbortsAndOverflowsAreExceptions) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(crash_of([] {
@@ -70,8 +70,8 @@ const char* const kImpossible = R"(define void @k() "cucpu.kernel" {
 declare void @NAME()
 )";
 
-// promise: A crash inside the PTX compiler is an error that keeps what it was given, never the end
-// of the process
+// promise: A crash inside the PTX compiler is an error that names a file with its input; the
+// process continues
 TEST(CrashRecovery, AFatalErrorOfLlvmIsALoadErrorThatKeepsItsInput) {
   std::string text = kImpossible;
 #if defined(__aarch64__)

@@ -78,8 +78,8 @@ TEST_P(FaultyPtx, AnAccessToNullIs700AndIsNotOptimizedAway) {
          "illegal memory access at 0x0");
 }
 
-// promise: The exception of a fault carries the report: kernel, thread, address, source line and
-// the nearest allocation
+// promise: The exception of a fault contains kernel, thread, address, source line and the
+// nearest allocation
 TEST_P(FaultyPtx, TheLineOfTheSourceIsNamed) {
   Guarded memory;
   const std::string text = kernel(R"(
@@ -162,7 +162,7 @@ TEST_P(FaultyPtx, AFailedAssertionNamesFileLineAndThread) {
   expect(ended, 710, "thread (33, 0, 0)");
 }
 
-// promise: A misaligned access or an illegal instruction is a CUDA error of its own code
+// promise: A misaligned access and an illegal instruction have error codes of their own
 TEST_P(FaultyPtx, MisalignedAccessesAre716) {
   const std::string at2 = "ld.global.u32 %r3, [%rd1+2]; st.global.u32 [%rd1], %r3;";
   expect(run(kernel(at2), words_), 716, "misaligned address at 0x");
@@ -209,7 +209,8 @@ TEST_P(FaultyPtx, OnlyTheThreadWithTheMisalignedAddressIsNamed) {
             0);
 }
 
-// promise: The wrong address space is error 717, a call of what is no function 718
+// promise: An access to the wrong address space is error 717, and a call through an invalid
+// function pointer error 718
 TEST_P(FaultyPtx, ACallOfAnInvalidAddressHasTheCodeOfAGpu) {
   const std::string call = "p: .callprototype ()_(); call (), %rd2, (), p;";
   expect(run(kernel("mov.u64 %rd2, 0;" + call), words_), 718,
@@ -239,7 +240,8 @@ TEST_P(FaultyPtx, SharedAddressesCannotLeaveSharedMemory) {
            715, "shared memory");
 }
 
-// promise: The wrong address space is error 717, a call of what is no function 718
+// promise: An access to the wrong address space is error 717, and a call through an invalid
+// function pointer error 718
 TEST_P(FaultyPtx, GlobalAccessesToSharedOrLocalMemoryAre717) {
   expect(run(kernel(".shared .align 8 .b8 s[64]; mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; "
                     "ld.global.u32 %r5, [%rd4];"
@@ -278,7 +280,7 @@ std::string recursive(int frame, int depth) {
                 function);
 }
 
-// promise: A stack overflow in a kernel never reaches the host's stack
+// promise: A stack overflow in a kernel does not damage the stack of the host
 TEST_P(FaultyPtx, InfiniteRecursionIsAStackOverflow) {
   expect(run(recursive(8, -1), words_), 700, "stack overflow");
   // A frame larger than the guard page does not step over it.

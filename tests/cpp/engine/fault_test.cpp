@@ -36,7 +36,7 @@ void healthy() {
 }
 
 // promise: An illegal address is error 700 with kernel, block, thread and address, and the
-// process lives on
+// process continues
 TEST(Faults, AnIllegalAddressNamesKernelBlockThreadAndAddress) {
   const auto outcome = run(thread_code([](ThreadContext* t) {
                              cucpu_rt_barrier_sync(0, 0);
@@ -74,7 +74,7 @@ int recurse(int n, volatile char* sink) {
   return n < 0 ? 0 : 1 + recurse(n + 1, frame) + frame[0];
 }
 
-// promise: A stack overflow in a kernel never reaches the host's stack
+// promise: A stack overflow in a kernel does not damage the stack of the host
 TEST(Faults, AStackOverflowIsReportedAsIllegalAddress700) {
   Code code = thread_code([](ThreadContext*) {
     volatile char c;
@@ -99,7 +99,7 @@ TEST(Faults, ATrapCarriesItsCode) {
   healthy();
 }
 
-// promise: A misaligned access or an illegal instruction is a CUDA error of its own code
+// promise: A misaligned access and an illegal instruction have error codes of their own
 TEST(Faults, AnIllegalInstructionIs715) {
   const auto outcome = run(block_code([](BlockContext*) {
 #if defined(__aarch64__)
@@ -113,7 +113,7 @@ TEST(Faults, AnIllegalInstructionIs715) {
   healthy();
 }
 
-// promise: A kernel can be cancelled, and what runs next is unharmed
+// promise: A kernel can be cancelled, and later work is unaffected
 TEST(Faults, CancelStopsAKernelThatNeverEnds) {
   ensure_fault_handlers();
   auto code = std::make_shared<Code>(thread_code([](ThreadContext*) {
@@ -141,7 +141,7 @@ TEST(Faults, RepeatedFaultsLeakNothing) {
 }
 
 using FaultsDeathTest = ::testing::Test;
-// promise: A fault of the host goes to the handler that was there before
+// promise: A fault of the host program reaches the previous signal handler
 TEST(FaultsDeathTest, AFaultOfTheHostIsPassedToThePreviousHandler) {
   EXPECT_EXIT(
       {

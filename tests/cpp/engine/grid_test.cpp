@@ -289,7 +289,7 @@ TEST(Grid, BlocksOfAClusterSynchronizeAndAccessEachOthersSharedMemory) {
   for (auto& n : data.out) EXPECT_EQ(n, 21);
 }
 
-// promise: A barrier that not every thread reaches is an error that names it
+// promise: A barrier that not every thread reaches is an error that names the barrier
 TEST(Grid, ABarrierThatNotAllThreadsReachIsReportedAsDeadlock) {
   Data data{1};
   const auto outcome = run_with(thread_code([](ThreadContext* t) {

@@ -8,7 +8,7 @@
 namespace cucpu::test {
 namespace {
 
-// promise: When the compiler is refused memory, the answer is error 2, and the next load works
+// promise: When the compiler runs out of memory, the result is error 2, and the next load works
 TEST(LinkMemory, ThatOneThreadIsRefusedKeepsNoOtherWaiting) {
   const Compiled kernel{R"(define void @k() "cucpu.kernel" { ret void })"};
   const std::string wanted[] = {kEntry};

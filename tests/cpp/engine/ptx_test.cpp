@@ -198,8 +198,8 @@ TEST_P(Ptx, PrintfFormatsItsArguments) {
 }
 
 // promise: Malformed PTX is error 218 with line and column
-// promise: PTX of an unknown version or with an unknown instruction is a named error; no kernel
-// is ever left out
+// promise: PTX of an unknown version or with an unknown instruction is an error that names it;
+// no kernel is skipped
 TEST(PtxLoad, ErrorsHaveCodeAndLocation) {
   TestMemory memory;
   try {
@@ -245,7 +245,7 @@ TEST(PtxLoad, IntermediateFormsAreDumpedUnderBothNames) {
   }
 }
 
-// promise: A time limit turns an endless kernel into error 702
+// promise: A kernel that exceeds the time limit is error 702
 TEST(PtxLoad, TheTimeLimitIs702) {
   TestMemory memory;
   const Environment cache{"CUCORE_CPU_CACHE", "0"};

@@ -284,7 +284,7 @@ TEST(Parser, UnsupportedVersionAndSyntaxErrorHaveDifferentCodes) {
   expect_error(".version 9.0\n.target turbo_9\n", "unknown target 'turbo_9'", 218);
 }
 
-// promise: PTX nested or repeated without end is refused without exhausting the process
+// promise: Excessively nested or repeated PTX is refused before it exhausts the process
 TEST(Parser, DeepNestingIsAnError) {
   const std::string deep(100000, '(');
   expect_error(kernel(cat("mov.u32 %r1, ", deep, "1;")), "nested too deeply");

@@ -15,7 +15,7 @@ FILES = sorted((Path(__file__).parents[1] / "ptx").glob("test_*_kernels.py"))
 
 
 @pytest.mark.skipif(ON_GPU, reason="about the CPU device alone")
-@pytest.mark.promise("Check mode reports nothing on kernels that are right")
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
 def test_correct_programs_are_not_reported() -> None:
     """CUB, cooperative groups, libcu++, locks, look-back: a report is a fault, which fails the program's own test.
 

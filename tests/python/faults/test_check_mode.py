@@ -77,7 +77,7 @@ def test_use_after_free_names_the_allocation(how: str) -> None:
     assert "use after free" in text and "4096-byte allocation" in text and "freed" in text
 
 
-@pytest.mark.promise("Check mode reports nothing on kernels that are right")
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
 def test_memory_freed_in_stream_order_is_usable_before_the_free() -> None:
     expect(
         """
@@ -92,7 +92,7 @@ def test_memory_freed_in_stream_order_is_usable_before_the_free() -> None:
     )
 
 
-@pytest.mark.promise("Check mode finds reads of memory nobody wrote")
+@pytest.mark.promise("Check mode finds reads of uninitialized memory")
 def test_uninitialized_read_is_reported_and_copies_initialize_memory() -> None:
     code = """
         error, memory = driver.cuMemAlloc(1024)
@@ -109,7 +109,7 @@ def test_uninitialized_read_is_reported_and_copies_initialize_memory() -> None:
         expect(code.replace("{0}", write), "0 \n", {"CUCORE_CHECK": "init"})
 
 
-@pytest.mark.promise("An unreadable setting is an error that names the variable and what it takes")
+@pytest.mark.promise("An invalid setting is an error that names the variable and the accepted values")
 def test_invalid_check_value_raises_an_error_that_names_the_variable() -> None:
     done = run("", {"CUCORE_CHECK": "memroy"})
     assert done.returncode != 0 and "CUCORE_CHECK=memroy: expected a list of memory, race, init, sync" in done.stderr, (

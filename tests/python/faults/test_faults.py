@@ -49,10 +49,12 @@ if not ON_GPU:  # on a GPU it waits forever
 
 @pytest.mark.parametrize("name", FAULTS)
 @pytest.mark.promise(
-    "A fault has the code of a GPU, every later call in its context answers it, and a reset of the device ends that"
+    "A fault has the error code of a GPU, and every later call in its context returns it until the device is reset"
 )
-@pytest.mark.promise("The wrong address space is error 717, a call of what is no function 718")
-@pytest.mark.promise("A misaligned access or an illegal instruction is a CUDA error of its own code")
+@pytest.mark.promise(
+    "An access to the wrong address space is error 717, and a call through an invalid function pointer error 718"
+)
+@pytest.mark.promise("A misaligned access and an illegal instruction have error codes of their own")
 @pytest.mark.promise("A trap is error 719 and a failed assertion error 710, whichever thread raised it")
 def test_fault_code_is_sticky_until_a_reset(name: str) -> None:
     code, body = FAULTS[name]
@@ -113,7 +115,7 @@ def test_barrier_17_is_barrier_1() -> None:
 
 @cpu_only
 @pytest.mark.promise(
-    "The exception of a fault carries the report: kernel, thread, address, source line and the nearest allocation"
+    "The exception of a fault contains kernel, thread, address, source line and the nearest allocation"
 )
 def test_exception_contains_the_fault_report() -> None:
     expect(
@@ -136,7 +138,9 @@ def test_exception_contains_the_fault_report() -> None:
 
 
 @cpu_only
-@pytest.mark.promise("Memory past an allocation's end or of a dead context is not reached, also without check mode")
+@pytest.mark.promise(
+    "An access beyond an allocation or to memory of a destroyed context is a fault, also without check mode"
+)
 def test_out_of_bounds_host_and_destroyed_context_memory_is_a_fault() -> None:
     expect(
         """
@@ -165,7 +169,9 @@ def test_out_of_bounds_host_and_destroyed_context_memory_is_a_fault() -> None:
     ("add.u64 %rd3, %rd1, 3984; ld.global.u32 %r3, [%rd3]; st.global.u32 [%rd1], %r3;", 28, 4096),
     ("setp.gt.u32 %p1, %r2, 40; @!%p1 bra E; add.u64 %rd1, %rd1, 4096; st.global.u32 [%rd1], %r2; E:", 41, 4260),
 ])  # fmt: skip
-@pytest.mark.promise("An illegal address is error 700 with kernel, block, thread and address, and the process lives on")
+@pytest.mark.promise(
+    "An illegal address is error 700 with kernel, block, thread and address, and the process continues"
+)
 def test_fault_in_a_lane_group_names_the_thread(body: str, thread: int, offset: int | None) -> None:
     """One instruction loads or stores for many threads; the report names the faulting one."""
     text = expect(
@@ -205,7 +211,7 @@ def test_search_for_the_faulting_thread_does_not_repeat_printf() -> None:
 
 
 @cpu_only
-@pytest.mark.promise("A barrier that not every thread reaches is an error that names it")
+@pytest.mark.promise("A barrier that not every thread reaches is an error that names the barrier")
 def test_barrier_that_not_all_threads_reach_is_named() -> None:
     expect(
         """
@@ -231,7 +237,7 @@ ENDLESS = [
 
 @cpu_only
 @pytest.mark.parametrize("body", ENDLESS)
-@pytest.mark.promise("A time limit turns an endless kernel into error 702")
+@pytest.mark.promise("A kernel that exceeds the time limit is error 702")
 def test_time_limit_is_error_702_and_the_device_works_after_a_reset(body: str) -> None:
     expect(
         f"""
@@ -284,7 +290,7 @@ def test_ctrl_c_interrupts_the_wait_for_a_maximum_grid(wait: str, caught: bool) 
 
 @cpu_only
 @pytest.mark.parametrize("body", ENDLESS)
-@pytest.mark.promise("A kernel can be cancelled, and what runs next is unharmed")
+@pytest.mark.promise("A kernel can be cancelled, and later work is unaffected")
 def test_running_kernels_are_cancelled_when_their_context_is_destroyed(body: str) -> None:
     expect(
         f"""
@@ -299,7 +305,7 @@ def test_running_kernels_are_cancelled_when_their_context_is_destroyed(body: str
 
 @cpu_only
 @pytest.mark.parametrize("first", [True, False])
-@pytest.mark.promise("A fault of the host goes to the handler that was there before")
+@pytest.mark.promise("A fault of the host program reaches the previous signal handler")
 def test_fault_of_the_host_reaches_the_previous_signal_handler(first: bool) -> None:
     handlers = "import faulthandler; faulthandler.enable()"
     work = 'assert run("st.global.u32 [%rd1], 1;")[0] == 0'

@@ -56,7 +56,9 @@ def test_allocation_over_the_device_limit_raises_and_the_next_one_works(device, 
     works_after(resource, stream)
 
 
-@pytest.mark.promise("Sizes that are negative or absurd are refused by name, before anything is allocated")
+@pytest.mark.promise(
+    "Negative or excessive sizes are refused by an error that names them, before anything is allocated"
+)
 @pytest.mark.parametrize("size", [-1, -(2**63), 2**64, 2**200, 1.5, "1", None, b"1", [1]])
 @pytest.mark.parametrize("name", NAMES)
 def test_invalid_size_raises_an_error_that_names_it(device, stream, name, size):
@@ -113,7 +115,7 @@ def test_every_allocating_driver_call_over_the_limit_is_out_of_memory(device, st
 
 @pytest.mark.cpu_only
 @needs_refusals
-@pytest.mark.promise("When the system itself refuses memory, the answer is error 2, not a crash")
+@pytest.mark.promise("When the operating system refuses memory, the result is error 2, not a crash")
 def test_allocation_over_the_process_limit_is_out_of_memory(child):
     out = child.ok(
         """
@@ -150,7 +152,7 @@ def test_allocation_over_the_process_limit_is_out_of_memory(child):
 
 @pytest.mark.cpu_only
 @needs_refusals
-@pytest.mark.promise("When the compiler is refused memory, the answer is error 2, and the next load works")
+@pytest.mark.promise("When the compiler runs out of memory, the result is error 2, and the next load works")
 def test_compilation_over_the_process_limit_is_out_of_memory(child):
     out = child.ok(
         r"""

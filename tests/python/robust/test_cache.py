@@ -14,7 +14,9 @@ from cuda.core.utils import FileStreamProgramCache
 SOURCE = 'extern "C" __global__ void k(int* p) { *p = 41 + 1; }'
 
 
-@pytest.mark.promise("Cache folders are for their owner alone, links are not followed, and foreign owners are refused")
+@pytest.mark.promise(
+    "Cache folders are private to their owner, links are not followed, and folders of other owners are refused"
+)
 def test_cache_is_private_to_its_owner_with_umask_zero(tmp_path):
     before = os.umask(0)
     try:
@@ -26,7 +28,9 @@ def test_cache_is_private_to_its_owner_with_umask_zero(tmp_path):
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in (tmp_path / "cache").iterdir())
 
 
-@pytest.mark.promise("Cache folders are for their owner alone, links are not followed, and foreign owners are refused")
+@pytest.mark.promise(
+    "Cache folders are private to their owner, links are not followed, and folders of other owners are refused"
+)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another owner")
 def test_cache_folder_of_another_owner_raises(tmp_path):
     folder = tmp_path / "cache"
@@ -132,7 +136,7 @@ def test_second_run_of_a_program_loads_all_code_from_the_cache(tmp_path):
     assert len(second) >= 3 and all(line.endswith("from the cache on disk") for line in second), second
 
 
-@pytest.mark.promise("Processes may race for one cache folder")
+@pytest.mark.promise("Processes can use one cache folder concurrently")
 def test_concurrent_processes_share_one_cache_folder(tmp_path):
     command = [sys.executable, "-c", f"""
 from cuda.core import Program, ProgramOptions
@@ -180,7 +184,7 @@ def variables_read() -> set[str]:
 
 
 @pytest.mark.cpu_only
-@pytest.mark.promise("An unreadable setting is an error that names the variable and what it takes")
+@pytest.mark.promise("An invalid setting is an error that names the variable and the accepted values")
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in UNREADABLE.items() for value in values])
 def test_invalid_environment_variable_raises_an_error_that_names_it(name, value):
     done = subprocess.run(
@@ -192,7 +196,7 @@ def test_invalid_environment_variable_raises_an_error_that_names_it(name, value)
 
 
 @pytest.mark.cpu_only
-@pytest.mark.promise("An unreadable setting is an error that names the variable and what it takes")
+@pytest.mark.promise("An invalid setting is an error that names the variable and the accepted values")
 def test_every_environment_variable_of_the_sources_is_tested():
     assert variables_read() == set(UNREADABLE) | ANYTHING | SWITCHES
 

@@ -30,7 +30,7 @@ def graph_of(device, *functions):
 
 
 @pytest.mark.cpu_only  # NVIDIA's driver may hang here, which the promise excludes
-@pytest.mark.promise("A callback that calls the API is told that it may not, and nothing hangs")
+@pytest.mark.promise("An API call in a host callback is an error, and nothing hangs")
 def test_api_call_in_a_callback_is_not_permitted(device, kernel):
     stream, other = device.create_stream(), device.create_stream()
     buffer = device.allocate(64, stream=stream)
@@ -62,7 +62,7 @@ def test_api_call_in_a_callback_is_not_permitted(device, kernel):
     stream.sync()
 
 
-@pytest.mark.promise("An exception in a callback is reported, not lost, and later work goes on")
+@pytest.mark.promise("An exception in a callback is reported, and later work continues")
 @pytest.mark.parametrize("raised", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)], ids=repr)
 def test_exception_in_a_callback_is_reported_and_later_work_runs(device, kernel, raised, monkeypatch):
     stream, seen, after = device.create_stream(), [], []
@@ -157,7 +157,7 @@ def test_waiting_for_a_callback_does_not_deadlock(device, how):
     assert len(ran) == 30
 
 
-@pytest.mark.promise("An exception in a callback is reported, not lost, and later work goes on")
+@pytest.mark.promise("An exception in a callback is reported, and later work continues")
 def test_callbacks_run_after_their_graph_is_closed(device):
     stream, ran = device.create_stream(), []
     for _ in range(20):
@@ -178,7 +178,7 @@ def test_callback_that_is_not_callable_raises(device, bad):
     builder.close()
 
 
-@pytest.mark.promise("A callback that calls the API is told that it may not, and nothing hangs")
+@pytest.mark.promise("An API call in a host callback is an error, and nothing hangs")
 @pytest.mark.parametrize("how", ["graph", "launch", "stream callback", "host node"])
 def test_waiting_in_a_callback_is_not_permitted_and_the_error_explains_why(device, how):
     """Also on a GPU, where the driver itself would deadlock."""

@@ -160,7 +160,7 @@ def test_every_method_of_a_closed_object_raises_an_error_that_names_it(device, k
     works_after(device, kernel)
 
 
-@pytest.mark.promise("A closed buffer is refused by name, in copies and as a kernel argument")
+@pytest.mark.promise("A closed buffer is refused in copies and as a kernel argument, by an error that names it")
 def test_closed_buffer_or_stream_as_argument_raises(device, stream, kernel):
     buffer, closed = device.allocate(64, stream=stream), device.allocate(64, stream=stream)
     closed.close()

@@ -3,8 +3,8 @@
 
 import pytest
 
-LEAVES = pytest.mark.promise("A call leaves the caller's current context as it was, also when it fails")
-OWN = pytest.mark.promise("Objects act on their own device whatever is current")
+LEAVES = pytest.mark.promise("A call restores the current context of the caller, also when it fails")
+OWN = pytest.mark.promise("Objects use their own device, whichever context is current")
 
 CALLS = """
 import threading

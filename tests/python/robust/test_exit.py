@@ -23,7 +23,7 @@ PLACES = (
 NAMES = re.findall(r'^    "([^"]+)": ', PROGRAM.read_text(), re.MULTILINE)
 
 pytestmark = pytest.mark.promise(
-    "The interpreter ends quietly with any object alive, wherever it is kept, with work still running"
+    "The interpreter exits silently with any object alive, wherever it is referenced, and with work still running"
 )
 
 

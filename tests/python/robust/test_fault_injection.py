@@ -119,7 +119,7 @@ def alive():
 
 
 @pytest.mark.promise(
-    "When any driver call fails, that error is raised and what was half made is released",
+    "When any driver call fails, its error is raised and partly constructed objects are released",
 )
 def test_failing_driver_call_raises_its_error_and_leaks_nothing(child, faulty):
     out = child.ok(
@@ -170,7 +170,7 @@ for line in wrong: print(line)
     assert int(first) > 80
 
 
-@pytest.mark.promise("The first error is the one raised; what fails while cleaning up is attached to it or left unsaid")
+@pytest.mark.promise("The first error is raised; errors during cleanup are attached to it or dropped")
 def test_error_during_cleanup_is_attached_to_the_first_error(child, faulty):
     """One call fails, and then all calls of a function that frees: the first error is raised."""
     out = child.ok(

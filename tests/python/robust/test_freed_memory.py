@@ -53,7 +53,7 @@ CASES = {
 }
 
 
-@pytest.mark.promise("A copy from or to host memory that is not there is a CUDA error")
+@pytest.mark.promise("A copy from or to unmapped host memory is a CUDA error")
 @pytest.mark.parametrize("name", CASES)
 def test_copy_of_unmapped_host_memory_is_a_cuda_error(child, name):
     work, sentence = CASES[name]
@@ -74,7 +74,7 @@ stream.sync()
     )
 
 
-@pytest.mark.promise("A copy or a fill whose memory is gone is a CUDA error with a report")
+@pytest.mark.promise("A copy or fill of freed memory is a CUDA error with a report")
 @pytest.mark.parametrize(
     ("work", "sentence"),
     [

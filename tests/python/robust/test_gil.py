@@ -79,7 +79,7 @@ def calls(device: Any, kernel: Callable[[str], Any]) -> dict[str, Callable[[], o
     }
 
 
-@pytest.mark.promise("Host callbacks can never deadlock against a waiting caller")
+@pytest.mark.promise("Host callbacks cannot deadlock with a waiting caller")
 @pytest.mark.parametrize("name", CALLS)
 def test_host_function_gets_the_gil_during_calls_that_queue_work(device, calls, name) -> None:
     behind = device.create_stream()

@@ -125,7 +125,7 @@ pooled = pool.allocate(4096, stream=stream); stream.sync()
 """
 
 
-@pytest.mark.promise("What another user's process gives out is refused, and what is ours is not given to it")
+@pytest.mark.promise("Handles of processes of another user are refused, and none are given to them")
 @pytest.mark.cpu_only  # tests permissions of the operating system; a GPU's driver has its own rules
 @pytest.mark.skipif(os.geteuid() != 0, reason="requires root to change the user")
 @pytest.mark.parametrize("exporter", ["other user", "self"])
@@ -189,7 +189,7 @@ def test_damaged_event_handle_raises(device, stream):
             assert str(error)
 
 
-@pytest.mark.promise("Unpickling code, options, descriptors and errors touches no driver and needs no device")
+@pytest.mark.promise("Unpickling code, options, descriptors and errors calls no driver function and needs no device")
 def test_unpickling_needs_no_driver_and_no_device(child, device, stream, code, tmp_path):
     ptx = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
     things = [
@@ -217,7 +217,7 @@ def test_unpickling_needs_no_driver_and_no_device(child, device, stream, code, t
     assert out == f"{len(things)} False 700\n"
 
 
-@pytest.mark.promise("An error carries its CUDA code and name as values, and says which call failed")
+@pytest.mark.promise("An error has its CUDA code and name as attributes and names the call that failed")
 def test_error_has_code_name_and_function(device, stream):
     with pytest.raises(CUDAError) as caught:
         device.allocate(2**60, stream=stream)

@@ -83,7 +83,7 @@ def test_ptx_with_flipped_bits_never_crashes(device):
     still_loads()
 
 
-@pytest.mark.promise("A failed load leaves nothing behind and the next load works")
+@pytest.mark.promise("A failed load leaks nothing, and the next load works")
 def test_failed_load_leaves_no_symbols(device):
     broken = PTX.replace("ret;", "ret; bogus.u32 %r1;")
     for _ in range(3):
@@ -172,7 +172,7 @@ def test_damaged_link_time_code_raises(device):
 
 
 @pytest.mark.cpu_only
-@pytest.mark.promise("PTX nested or repeated without end is refused without exhausting the process")
+@pytest.mark.promise("Excessively nested or repeated PTX is refused before it exhausts the process")
 @pytest.mark.parametrize(
     "text",
     [
@@ -204,7 +204,7 @@ def test_deeply_nested_or_endless_ptx_is_rejected(device, text):
 
 
 @pytest.mark.promise(
-    "PTX of an unknown version or with an unknown instruction is a named error; no kernel is ever left out"
+    "PTX of an unknown version or with an unknown instruction is an error that names it; no kernel is skipped"
 )
 @pytest.mark.cpu_only
 def test_module_with_an_unknown_instruction_raises_and_loads_no_kernel(device):

@@ -25,7 +25,7 @@ from cuda.core.graph import GraphDefinition
 from cuda.core.texture import ResourceDescriptor
 from cuda.core.utils import InMemoryProgramCache, StridedMemoryView, copy_batch, prefetch_batch
 
-pytestmark = pytest.mark.promise("An error says what was wrong, with which value, and what to do")
+pytestmark = pytest.mark.promise("An error names the cause, the value and the fix")
 ONE = LaunchConfig(grid=1, block=1)
 PTX = b".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }\n"
 

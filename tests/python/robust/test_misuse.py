@@ -12,7 +12,7 @@ from cuda.core import Buffer, Event, Kernel, ObjectCode, Stream
 from cuda.core._core import DeviceProperties
 
 NEVER_MADE = pytest.mark.promise(
-    "An object that was never made, or an argument that answers nonsense or raises, is an error, never a crash"
+    "An uninitialized object, or an argument whose methods raise or return nonsense, is an error, never a crash"
 )
 LIMITS = pytest.mark.promise("Few files, small stacks and full or read-only folders are errors or do not matter")
 
@@ -194,7 +194,7 @@ launch(stream, one, kernel); stream.sync()
     )
 
 
-@pytest.mark.promise("Exceptions raised by signal handlers at any moment leave everything usable")
+@pytest.mark.promise("Exceptions raised by signal handlers at any moment leave all objects usable")
 def test_exceptions_of_signal_handlers_leave_everything_usable(child):
     out = child.ok(
         """

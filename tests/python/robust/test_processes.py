@@ -9,7 +9,9 @@ import time
 
 import pytest
 
-FORK = pytest.mark.promise("A forked child is told to use spawn, may exit as usual, and the parent is unharmed")
+FORK = pytest.mark.promise(
+    "A forked child gets an error that names spawn and can exit normally; the parent is unaffected"
+)
 
 
 @FORK
@@ -91,7 +93,7 @@ def test_forked_child_exits_without_the_exit_handlers_of_the_driver(child, tmp_p
     assert out == "bye\n"
 
 
-@pytest.mark.promise("Processes started by spawn and forkserver work as the first one does")
+@pytest.mark.promise("Processes started by spawn and forkserver work like the first one")
 def test_spawn_and_forkserver_processes_work(cubin, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
@@ -127,7 +129,7 @@ WAITS = {
 }
 
 
-@pytest.mark.promise("Ctrl-C gets out of waits, and everything is usable afterwards")
+@pytest.mark.promise("Ctrl-C interrupts waits, and all objects stay usable")
 @pytest.mark.parametrize("wait", WAITS)
 def test_ctrl_c_interrupts_a_wait_and_everything_stays_usable(child, wait):
     process = child.start(
@@ -160,7 +162,7 @@ def test_ctrl_c_interrupts_a_wait_and_everything_stays_usable(child, wait):
     assert (process.returncode, said, out, err) == (0, "interrupted\n", "1\n", "")
 
 
-@pytest.mark.promise("Ctrl-C gets out of waits, and everything is usable afterwards")
+@pytest.mark.promise("Ctrl-C interrupts waits, and all objects stay usable")
 def test_ctrl_c_during_a_compilation_is_raised_after_it(child):
     """The interrupt is raised when the compilation ends; the next compilation works."""
     process = child.start(

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="counts of blocks are not exact without a GIL"
 )
 
-LEAVES_NOTHING = pytest.mark.promise("Doing anything again and again, also what fails, leaves no Python objects behind")
+LEAVES_NOTHING = pytest.mark.promise("Repeating any operation, also a failing one, leaks no Python objects")
 TURNS = 60
 ONE = LaunchConfig(grid=1, block=1)
 PTX = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"

@@ -71,7 +71,7 @@ print(before, after)
 """
 
 
-@pytest.mark.promise("Launching, capturing, compiling and closing for ever keeps memory flat")
+@pytest.mark.promise("Launching, capturing, compiling and closing repeatedly keeps memory use constant")
 def test_repeated_work_does_not_grow_memory_or_threads(child):
     out = child.ok(PROGRAM % TURNS)
     before, after = (tuple(map(int, part.split(","))) for part in out.strip("()\n").split(") ("))

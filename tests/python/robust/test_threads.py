@@ -21,7 +21,7 @@ ret;
 """
 
 
-@pytest.mark.promise("Threads may compile, launch, capture and close at once")
+@pytest.mark.promise("Threads can compile, launch, capture and close concurrently")
 def test_64_threads_compile_launch_capture_and_close_concurrently(device, code):
     shared_stream = device.create_stream()
     shared_code = ObjectCode.from_cubin(code)
@@ -71,7 +71,7 @@ def test_64_threads_compile_launch_capture_and_close_concurrently(device, code):
     shared_stream.sync()
 
 
-@pytest.mark.promise("Threads may compile, launch, capture and close at once")
+@pytest.mark.promise("Threads can compile, launch, capture and close concurrently")
 def test_use_of_an_object_closed_by_another_thread_raises(device, kernel):
     """Threads that use an object while another closes it get an exception, never a crash."""
     one, nothing = ONE, kernel("nothing")
@@ -117,7 +117,7 @@ def test_use_of_an_object_closed_by_another_thread_raises(device, kernel):
     fresh.sync()
 
 
-@pytest.mark.promise("Threads may compile, launch, capture and close at once")
+@pytest.mark.promise("Threads can compile, launch, capture and close concurrently")
 @pytest.mark.parametrize("wait", ["stream", "event", "device", "copy", "fence"])
 def test_waiting_thread_releases_the_gil(device, stream, gate, wait):
     """The thread that ends the wait can get the GIL only from the waiting thread."""

@@ -12,7 +12,7 @@ from cuda.core import LegacyPinnedMemoryResource, ManagedMemoryResource, PinnedM
 from cuda.core.utils import StridedMemoryView
 
 pytestmark = pytest.mark.promise(
-    "Memory that a memoryview, an array or a strided view still sees outlives the closing of its buffer"
+    "Memory that a memoryview, an array or a strided view refers to outlives the closing of its buffer"
 )
 
 VIEWS = {
