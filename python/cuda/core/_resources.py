@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._options import ContextOptions, SMResourceOptions, WorkqueueResourceOptions
-from .typing import WorkqueueSharingScopeType
+from ._strenum import StrEnum
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class WorkqueueSharingScopeType(StrEnum):
+    """Who shares work queues."""
+
+    __module__ = "cuda.core.typing"
+    DEVICE_CTX = "device_ctx"
+    GREEN_CTX_BALANCED = "green_ctx_balanced"
+
 
 _SCOPES = [WorkqueueSharingScopeType.DEVICE_CTX, WorkqueueSharingScopeType.GREEN_CTX_BALANCED]
 

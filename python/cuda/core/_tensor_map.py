@@ -132,9 +132,8 @@ class TensorMapDescriptor:
 
     def replace_address(self, tensor: Any) -> None:
         """Use another tensor of the same shape and type."""
-        from .utils import StridedMemoryView
-
-        view = tensor if isinstance(tensor, StridedMemoryView) else StridedMemoryView.from_any_interface(tensor, -1)
+        view_class = type(self._view)
+        view = tensor if isinstance(tensor, view_class) else view_class.from_any_interface(tensor, -1)
         if view.shape != self._view.shape or view._dense_strides() != self._view._dense_strides():
             raise ValueError(
                 "replace_address(): the tensor must have the same shape and strides: "

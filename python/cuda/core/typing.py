@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cuda.bindings import driver
 
     from ._resources import SMResource, WorkqueueResource
+    from ._resources import WorkqueueSharingScopeType as WorkqueueSharingScopeType
 
     DevicePointerType = driver.CUdeviceptr | int | None
     DeviceResourcesType = Sequence[SMResource | WorkqueueResource]
@@ -185,13 +186,6 @@ class VirtualMemoryLocationType(StrEnum):
     HOST_NUMA_CURRENT = "host_numa_current"
 
 
-class WorkqueueSharingScopeType(StrEnum):
-    """Who shares work queues."""
-
-    DEVICE_CTX = "device_ctx"
-    GREEN_CTX_BALANCED = "green_ctx_balanced"
-
-
 ProcessStateType = Literal["running", "locked", "checkpointed", "failed"]
 
 
@@ -206,6 +200,10 @@ def __getattr__(name: str) -> Any:
         from ._resources import SMResource, WorkqueueResource
 
         value = Sequence[SMResource | WorkqueueResource]
+    elif name == "WorkqueueSharingScopeType":
+        from ._resources import WorkqueueSharingScopeType
+
+        value = WorkqueueSharingScopeType
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
