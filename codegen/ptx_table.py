@@ -76,7 +76,7 @@ def render(facts: dict[str, Any]) -> dict[str, str]:
         effects, wide = (str(bool(row.get(name))).lower() for name in ("effects", "wide"))
         out_rows.append(
             f'    {{"{row["op"]}", {span}, "{row.get("args", "")}", Emit::{row["emit"]}, '
-            f"{effects}, {row.get('ptx', 0)}, {row.get('sm', 0)}, {str(row.get('arch') == 'a').lower()}, {wide}}},\n"
+            f"{effects}, {row.get('ptx', 0)}, {row.get('sm', 0)}, {['', 'a', 'only'].index(row.get('arch', ''))}, {wide}}},\n"
         )
     emits = sorted({row["emit"] for row in rows})
     return {

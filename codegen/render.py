@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import abi_checks
 import abi_header
+import cpu_device
 import cpu_exports
 import driver_results
 import driver_table
@@ -34,6 +35,8 @@ OUTPUTS: dict[str, Callable[[], str]] = {
     "driver/driver_functions.inc": lambda: driver_table.render_table(facts.load("driver")),
     "driver/driver_results.inc": lambda: driver_results.render_results(facts.load("driver")),
     "cpu/cucpu/exports.hpp": lambda: cpu_exports.render_exports_hpp(facts.load("driver")),
+    "cpu/device_attributes.inc": cpu_device.render_attributes,
+    "options/compute_capabilities.inc": cpu_device.render_capabilities,
     "cpu/exports.cpp": lambda: cpu_exports.render_exports_cpp(facts.load("driver")),
     "tests/doubles/nvml_names.inc": lambda: nvml_exports.render_names(facts.load("nvml")),
     "cpu/nvml_exports.cpp": lambda: nvml_exports.render_exports(facts.load("nvml")),

@@ -29,7 +29,7 @@ void potential(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2D
       best_threads = threads;
       best_blocks = blocks;
     }
-    if (best_total == kMaxThreadsPerSm || threads <= kWarpThreads) break;
+    if (best_total == limits().threads_per_sm || threads <= kWarpThreads) break;
   }
   *block_size = static_cast<int>(best_threads);
   *min_grid = static_cast<int>(best_blocks * context.multiprocessors());
@@ -94,9 +94,9 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle,
     const cucpu::KernelInfo& info = function.kernel.info();
     require(static_cast<unsigned>(blocks) <=
             blocks_per_sm(info, static_cast<unsigned>(threads), 0));
-    const std::size_t each = kSharedPerSm / static_cast<unsigned>(blocks) / 128 * 128;
+    const std::size_t each = limits().shared_per_sm / static_cast<unsigned>(blocks) / 128 * 128;
     const std::size_t used = info.static_shared_bytes;  // an H200 does not count the reserved part
-    *out = std::min({each > used ? each - used : 0, kSharedPerBlockOptIn - used,
+    *out = std::min({each > used ? each - used : 0, limits().shared_per_block_opt_in - used,
                      dynamic_shared_limit(info, function.settings)});
   });
 }

@@ -9,10 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "cpu/base/compute_capability.hpp"
+
 namespace cucpu::driver {
 
 struct Settings {
   int devices = 1;                      ///< CUCORE_CPU_DEVICES, before CUDA_VISIBLE_DEVICES
+  const Limits* capability = nullptr;   ///< CUCORE_CPU_ARCH
   unsigned threads = 1;                 ///< CUCORE_CPU_THREADS: host threads that run kernels
   std::size_t memory = 0;               ///< CUCORE_CPU_MEMORY: bytes of each device
   std::chrono::nanoseconds timeout{0};  ///< CUCORE_CPU_TIMEOUT: the time limit of a kernel,

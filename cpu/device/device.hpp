@@ -43,14 +43,8 @@ inline bool is_device(CUdevice ordinal) noexcept {
 }
 int device_attribute(const Device& device, CUdevice_attribute attribute);
 
-inline constexpr std::size_t kSharedPerBlock =
-    48 << 10;  ///< without CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-inline constexpr std::size_t kSharedPerBlockOptIn = 227 << 10;
-inline constexpr std::size_t kSharedPerSm = 228 << 10;
-inline constexpr std::size_t kSharedReserved = 1 << 10;  ///< reserved by the system in each block
-inline constexpr unsigned kMaxThreadsPerSm = 2048;
-inline constexpr unsigned kMaxBlocksPerSm = 32;
-inline constexpr unsigned kRegistersPerSm = 65536;
+/// The limits of the compute capability that the devices report (CUCORE_CPU_ARCH).
+const Limits& limits() noexcept;
 inline constexpr unsigned kMaxClusterPortable = 8, kMaxCluster = 16;
 
 /// The work of cuInit: reads the settings and creates the devices. Fails with the code of cuInit.

@@ -10,7 +10,8 @@ namespace cucpu::driver {
 std::size_t dynamic_shared_limit(const cucpu::KernelInfo& info, const FunctionSettings& settings) {
   const int chosen = settings.max_dynamic_shared;
   if (chosen >= 0) return static_cast<std::size_t>(chosen);
-  return kSharedPerBlock - std::min<std::size_t>(kSharedPerBlock, info.static_shared_bytes);
+  return limits().shared_per_block -
+         std::min<std::size_t>(limits().shared_per_block, info.static_shared_bytes);
 }
 
 int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings,
@@ -32,7 +33,7 @@ int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& se
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
       return static_cast<int>(info.target);
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      return 90;
+      return static_cast<int>(limits().target());
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
       return 0;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
@@ -64,8 +65,8 @@ void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& set
                             CUfunction_attribute attribute, int value) {
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      require(value >= 0 &&
-              static_cast<std::size_t>(value) + info.static_shared_bytes <= kSharedPerBlockOptIn);
+      require(value >= 0 && static_cast<std::size_t>(value) + info.static_shared_bytes <=
+                                limits().shared_per_block_opt_in);
       settings.max_dynamic_shared = value;
       break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:

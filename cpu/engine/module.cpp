@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "cpu/base/compute_capability.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/pipeline.hpp"
@@ -39,7 +40,8 @@ std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view
   for (std::size_t i = 0; i < texts.size(); ++i) {
     ptx::Diagnostics diagnostics{texts.size() == 1 ? options.name
                                                    : options.name + "." + std::to_string(i)};
-    ptx::Parsed parsed = ptx::parse(std::string{texts[i]}, diagnostics);
+    ptx::Parsed parsed =
+        ptx::parse(std::string{texts[i]}, diagnostics, environment::compute_capability().target());
     if (diagnostics.failed() || !parsed.module) {
       log += diagnostics.log();
       if (code == 0) code = parsed.code ? parsed.code : 218;

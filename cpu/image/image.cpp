@@ -16,6 +16,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "cpu/base/compute_capability.hpp"
 #include "cpu/base/error.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/image/lz4.hpp"
@@ -26,7 +27,6 @@ namespace {
 
 constexpr std::uint32_t kWrapperMagic = 0x466243b1, kFatbinMagic = 0xba55ed50;
 constexpr std::size_t kMaxText = std::size_t{1} << 30;
-constexpr unsigned kDeviceArch = 90;
 
 struct Wrapper {
   std::uint32_t magic, version;
@@ -212,7 +212,8 @@ std::vector<std::string> texts_of_fatbin(std::string_view image) {
   const auto header = read_at<FatbinHeader>(image, 0);
   const std::string_view body = piece(image, header.header_bytes, header.bytes);
   std::string best;
-  unsigned best_arch = 0;
+  unsigned best_arch = 0, oldest_newer = 0;
+  const unsigned device = environment::compute_capability().target();
   bool gpu_code = false;
   std::vector<std::string> contained;
   for (std::size_t at = 0; at + sizeof(FatbinEntry) <= body.size();) {
@@ -226,7 +227,9 @@ std::vector<std::string> texts_of_fatbin(std::string_view image) {
                                  entry.plain_bytes)
                     : std::string{payload};
     };
-    if (entry.kind == kPtxEntry && entry.arch <= kDeviceArch && entry.arch >= best_arch) {
+    if (entry.kind == kPtxEntry && entry.arch > device) {
+      if (oldest_newer == 0 || entry.arch < oldest_newer) oldest_newer = entry.arch;
+    } else if (entry.kind == kPtxEntry && entry.arch >= best_arch) {
       best = until_zero(plain());
       best_arch = entry.arch;
     } else if (entry.kind == kElfEntry) {
@@ -240,10 +243,15 @@ std::vector<std::string> texts_of_fatbin(std::string_view image) {
   if (!contained.empty()) return contained;
   if (!best.empty()) return {best};
   if (gpu_code) gpu_code_only("this fat binary");
-  throw LoadError{CUDA_ERROR_NO_BINARY_FOR_GPU,
-                  "error: the fat binary holds no PTX for compute capability 9.0 or lower; compile "
-                  "with -gencode "
-                  "arch=compute_90,code=compute_90"};
+  const std::string own = std::to_string(device);
+  std::string text = "error: the fat binary holds no PTX for compute capability " +
+                     own.substr(0, own.size() - 1) + "." + own.back() +
+                     " or lower; compile with -gencode arch=compute_" + own + ",code=compute_" +
+                     own;
+  if (oldest_newer != 0)
+    text += ", or set CUCORE_CPU_ARCH=" + std::to_string(oldest_newer / 10) + "." +
+            std::to_string(oldest_newer % 10);
+  throw LoadError{CUDA_ERROR_NO_BINARY_FOR_GPU, text};
 }
 
 bool has_magic(const void* image, std::uint32_t magic) {

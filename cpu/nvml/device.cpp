@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cpu/base/compute_capability.hpp"
 #include "cpu/nvml/nvml.hpp"
 
 using namespace cucpu::nvml;
@@ -324,13 +325,23 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t handle, nvmlTemperature_t* p
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int* major, int* minor) {
   return guarded([&] {
     device_of(handle);
-    out(major) = 9;
-    out(minor) = 0;
+    const cucpu::Limits& limits = cucpu::environment::compute_capability();
+    out(major) = static_cast<int>(limits.major);
+    out(minor) = static_cast<int>(limits.minor);
   });
 }
 
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t d, nvmlDeviceArchitecture_t* p) {
-  return answer(d, p, NVML_DEVICE_ARCH_HOPPER);
+  switch (const cucpu::Limits& limits = cucpu::environment::compute_capability(); limits.major) {
+    case 7:
+      return answer(d, p, NVML_DEVICE_ARCH_TURING);
+    case 8:
+      return answer(d, p, limits.minor == 9 ? NVML_DEVICE_ARCH_ADA : NVML_DEVICE_ARCH_AMPERE);
+    case 9:
+      return answer(d, p, NVML_DEVICE_ARCH_HOPPER);
+    default:
+      return answer(d, p, NVML_DEVICE_ARCH_BLACKWELL);
+  }
 }
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t d, nvmlBrandType_t* p) {
   return answer(d, p, NVML_BRAND_UNKNOWN);

@@ -94,9 +94,10 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
   }
   if (rows.size() == 1 && rows[0].slots.empty() && rows[0].emit == Emit::unsupported &&
       !words.empty()) {
-    error_at(inst.where, "'" + std::string{op} + "' needs .target sm_" +
-                             std::to_string(rows[0].target) +
-                             " or later, which this device does not support");
+    error_at(inst.where, module_.target < rows[0].target
+                             ? "'" + std::string{op} + "' needs .target sm_" +
+                                   std::to_string(rows[0].target) + " or later"
+                             : "the CPU device does not support '" + std::string{op} + "'");
     return false;
   }
   std::size_t best = 0;
@@ -147,7 +148,8 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
         reason = "this form of '" + std::string{op} + "' needs .target sm_" +
                  std::to_string(row.target) + " or later";
       }
-      if (reason.empty() && row.specific && module_.target_suffix == 0) {
+      if (reason.empty() && row.specific != 0 &&
+          (module_.target_suffix == 0 || (row.specific == 2 && module_.target != row.target))) {
         reason = "this form of '" + std::string{op} + "' needs .target sm_" +
                  std::to_string(row.target) + "a";
       }

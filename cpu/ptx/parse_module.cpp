@@ -7,35 +7,55 @@
 namespace cucpu::ptx {
 namespace {
 
-constexpr std::uint32_t kDeviceTarget = 90;  ///< compute capability of the CPU device, times ten
+/// A target that PTX can name.
+struct Target {
+  std::uint32_t number;          ///< 90 for sm_90
+  std::uint32_t version;         ///< the .version (times ten) that introduced it
+  std::uint32_t arch_version;    ///< the same for sm_90a; 0: there is none
+  std::uint32_t family_version;  ///< the same for sm_100f; 0: there is none
+};
+constexpr Target kTargets[] = {
+    {10, 10, 0, 0},    {11, 10, 0, 0},    {12, 12, 0, 0},    {13, 12, 0, 0},    {20, 20, 0, 0},
+    {30, 31, 0, 0},    {32, 40, 0, 0},    {35, 31, 0, 0},    {37, 41, 0, 0},    {50, 40, 0, 0},
+    {52, 41, 0, 0},    {53, 42, 0, 0},    {60, 50, 0, 0},    {61, 50, 0, 0},    {62, 50, 0, 0},
+    {70, 60, 0, 0},    {72, 61, 0, 0},    {75, 63, 0, 0},    {80, 70, 0, 0},    {86, 71, 0, 0},
+    {87, 74, 0, 0},    {88, 90, 0, 0},    {89, 78, 0, 0},    {90, 78, 80, 0},   {100, 86, 86, 88},
+    {101, 86, 86, 88}, {103, 88, 88, 88}, {110, 90, 90, 90}, {120, 87, 87, 88}, {121, 88, 88, 88},
+};
 
-/// The .version (times ten) that introduced a target; 0: every supported version has it.
-std::uint32_t version_of_target(std::uint32_t target, char suffix) {
-  constexpr struct {
-    std::uint32_t target, version;
-  } kKnown[] = {{90, 78}, {89, 78}, {88, 90}, {87, 74}, {86, 71}, {80, 70}, {75, 63}, {72, 61},
-                {70, 60}, {62, 50}, {61, 50}, {60, 50}, {53, 42}, {52, 41}, {50, 40}};
-  if (target == 90 && suffix != 0) return 80;
-  for (const auto& known : kKnown)
-    if (known.target == target) return known.version;
-  return 0;
+const Target* find_target(std::uint32_t number) {
+  for (const Target& target : kTargets)
+    if (target.number == number) return &target;
+  return nullptr;
+}
+
+/// sm_101 is the name that sm_110 had before CUDA 13.
+std::uint32_t present_number(std::uint32_t target) { return target == 101 ? 110 : target; }
+
+/// Whether a device runs code for a target: base targets run on every newer device, sm_90a on 9.0
+/// alone, and sm_100f on the devices of its family (10.0, 10.3) that are not older.
+bool runs_on(std::uint32_t device, std::uint32_t target, char suffix) {
+  target = present_number(target);
+  if (suffix == 'a') return target == device;
+  if (suffix == 'f') return target <= device && target / 10 == device / 10;
+  return target <= device;
 }
 
 }  // namespace
 
-Parsed parse(std::string text, Diagnostics& diagnostics) {
+Parsed parse(std::string text, Diagnostics& diagnostics, std::uint32_t device) {
   auto module = std::make_unique<Module>();
   module->name = diagnostics.file();
   module->text = std::move(text);
-  Parser parser{*module, diagnostics};
+  Parser parser{*module, diagnostics, device};
   int code = parser.run();
   if (code == 0 && diagnostics.failed()) code = 218;
   if (code != 0) module.reset();
   return {std::move(module), code};
 }
 
-Parser::Parser(Module& module, Diagnostics& diagnostics)
-    : module_{module}, diagnostics_{diagnostics}, lexer_{module.text} {
+Parser::Parser(Module& module, Diagnostics& diagnostics, std::uint32_t device)
+    : module_{module}, diagnostics_{diagnostics}, device_{device}, lexer_{module.text} {
   token_ = lexer_.next();
   ahead_ = lexer_.next();
 }
@@ -159,16 +179,22 @@ void Parser::parse_target() {
       }
       const bool suffix = i + 1 == word.size() && (word[i] == 'a' || word[i] == 'f');
       const char letter = suffix ? word[i] : '\0';
-      const bool known = i != digits && (i == word.size() || suffix) &&
-                         (letter == 0 || number >= (letter == 'a' ? 90 : 100));
-      if (!known) {
+      const Target* const target =
+          i != digits && (i == word.size() || suffix) ? find_target(number) : nullptr;
+      const std::uint32_t since = !target         ? 0
+                                  : letter == 0   ? target->version
+                                  : letter == 'a' ? target->arch_version
+                                                  : target->family_version;
+      if (since == 0) {
         error_at(where, "unknown target '" + std::string{word} + "'");
-      } else if (number > kDeviceTarget) {
+      } else if (!runs_on(device_, number, letter)) {
+        const std::string own = std::to_string(device_);
+        const std::uint32_t wanted = present_number(number);
         error_at(where, "the code is for " + std::string{word} + " and this device is an sm_" +
-                            std::to_string(kDeviceTarget) + ": compile for compute_" +
-                            std::to_string(kDeviceTarget) + " or an older one");
-      } else if (const std::uint32_t since = version_of_target(number, letter);
-                 module_.version < since) {
+                            own + ": compile for compute_" + own +
+                            " or an older one, or set CUCORE_CPU_ARCH=" +
+                            std::to_string(wanted / 10) + "." + std::to_string(wanted % 10));
+      } else if (module_.version < since) {
         error_at(where, "target '" + std::string{word} + "' needs .version " +
                             std::to_string(since / 10) + "." + std::to_string(since % 10) +
                             " or later");

@@ -18,7 +18,8 @@ struct Parsed {
 };
 
 /// Reports every error of the text in `diagnostics`. Never throws because of the text, and limits
-/// its recursion depth.
-[[nodiscard]] Parsed parse(std::string text, Diagnostics& diagnostics);
+/// its recursion depth. `device`: the compute capability of the device, times ten; code for other
+/// targets is an error.
+[[nodiscard]] Parsed parse(std::string text, Diagnostics& diagnostics, std::uint32_t device = 90);
 
 }  // namespace cucpu::ptx

@@ -40,7 +40,7 @@ struct Scope {
 
 class Parser {
  public:
-  Parser(Module& module, Diagnostics& diagnostics);
+  Parser(Module& module, Diagnostics& diagnostics, std::uint32_t device);
   int run();  ///< 0, 218 or 222
 
  private:
@@ -137,6 +137,7 @@ class Parser {
 
   Module& module_;
   Diagnostics& diagnostics_;
+  const std::uint32_t device_;  ///< compute capability of the device, times ten
   Lexer lexer_;
   Token token_, ahead_;
   Function* function_ = nullptr;  ///< the function being parsed

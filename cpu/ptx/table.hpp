@@ -45,8 +45,10 @@ struct Row {
   bool effects;  ///< accesses memory or other threads: a predicate becomes a branch, not a select
   std::uint8_t version;  ///< minimum .version, times ten; 0: any
   std::uint16_t target;  ///< minimum .target; 0: any
-  bool specific;         ///< only with an architecture-specific .target, such as sm_90a
-  bool wide;             ///< the destination register may be wider than the result
+  /// 0: every target from `target` on; 1: only architecture-specific ones, such as sm_90a;
+  /// 2: only the architecture-specific one of `target` itself
+  std::uint8_t specific;
+  bool wide;  ///< the destination register may be wider than the result
 };
 
 [[nodiscard]] std::optional<Mod> find_mod(std::string_view text);

@@ -47,6 +47,14 @@ def _bytes(value: str) -> bool:
     return 2**20 <= float(match[1]) * factor < 9e18
 
 
+_CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1")
+
+
+def _capability(value: str) -> bool:
+    word = value.removeprefix("sm_")
+    return word in _CAPABILITIES or word in [name.replace(".", "") for name in _CAPABILITIES]
+
+
 def _absolute(value: str) -> bool:
     return value.startswith("/")
 
@@ -62,6 +70,7 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_DEVICE": (_one_of("auto", "gpu", "cpu"), "auto, gpu or cpu"),
     "CUCORE_CPU_LIBRARY": (_absolute, "an absolute path"),
     "CUCORE_CPU_DEVICES": (_whole(1, 64), "a number from 1 to 64"),
+    "CUCORE_CPU_ARCH": (_capability, "one of " + ", ".join(_CAPABILITIES)),
     "CUCORE_CPU_THREADS": (_whole(1, 4096), "a number of threads from 1 to 4096"),
     "CUCORE_CPU_MEMORY": (_bytes, "bytes of at least 1M, such as 4G"),
     "CUCORE_CPU_TIMEOUT": (_seconds, "seconds, such as 10 or 0.5; 0 for no limit"),
