@@ -28,7 +28,11 @@ static void raise_cuda_error(const CUDAError& error, const char* class_name) {
   nb::object type = nb::steal(error_class(class_name));
   nb::object text = readable(error.what());
   if (!text.is_valid()) throw nb::python_error();
-  nb::object value = type(text, error.code(), error.name().c_str());
+  const auto or_none = [](const std::string& known) {
+    return known.empty() ? nb::none() : readable(known.c_str());
+  };
+  nb::object value = type(text, error.code(), error.name().c_str(), or_none(error.call()),
+                          or_none(error.object()));
   if (!error.notes().empty()) {  // what add_note() keeps from Python 3.11 on
     nb::list notes;
     for (const std::string& note : error.notes()) notes.append(readable(note.c_str()));
