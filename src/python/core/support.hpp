@@ -13,22 +13,13 @@
 #include <string>
 
 #include "binding.hpp"
+#include "core/query.hpp"
 #include "cucore/context.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/event.hpp"
 #include "cucore/stream.hpp"
 #include "python/gil.hpp"
-
-/// CUCORE_CALL without the interpreter's lock, for functions that may wait: for the device, whose
-/// host functions need that lock, or for a lock of the driver that a thread holds which needs it.
-#define CUCORE_CALL_WITHOUT_GIL(call)          \
-  ::cucore::check(                             \
-      [&] {                                    \
-        ::cucore::python::WithoutGil released; \
-        return ::cucore::driver().call;        \
-      }(),                                     \
-      #call)
 
 namespace cucore::python {
 
