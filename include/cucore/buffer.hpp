@@ -16,6 +16,16 @@
 
 namespace cucore {
 
+/// Where memory can be used from, and where it lies.
+struct MemoryTraits {
+  bool device = false;   ///< kernels can use it
+  bool host = false;     ///< the host can read and write it directly
+  bool managed = false;  ///< it moves between host and device by itself
+  int device_id = -1;    ///< -1: no device's own
+};
+/// What the driver says about an address; memory that it does not know is the host's own.
+[[nodiscard]] CUCORE_EXPORT MemoryTraits memory_traits(CUdeviceptr ptr) noexcept;
+
 /// Owns (or, made with view(), names) memory. Moves, never copies. The memory goes back to its
 /// resource on the stream it was allocated on, or the one given to close(), so that work queued
 /// there before still finds it.
@@ -55,6 +65,8 @@ class CUCORE_EXPORT Buffer {
   /// Orders the release on another stream.
   void set_deallocation_stream(const Stream& stream) { stream_ = stream; }
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }  ///< its memory is gone
+  /// As its resource says; asks the driver about a view.
+  [[nodiscard]] MemoryTraits traits() const noexcept;
 
   /// Gives the memory back, on the deallocation stream. Does nothing the second time. Throws when
   /// the driver refuses.

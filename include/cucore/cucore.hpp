@@ -26,6 +26,7 @@
 #include "cucore/managed.hpp"              // IWYU pragma: export
 #include "cucore/memory_resource.hpp"      // IWYU pragma: export
 #include "cucore/object_code.hpp"          // IWYU pragma: export
+#include "cucore/owned.hpp"                // IWYU pragma: export
 #include "cucore/pathfinder.hpp"           // IWYU pragma: export
 #include "cucore/program.hpp"              // IWYU pragma: export
 #include "cucore/program_cache.hpp"        // IWYU pragma: export

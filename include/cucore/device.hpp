@@ -34,6 +34,7 @@ class CUCORE_EXPORT Device {
   static std::vector<Device> all();    ///< every one of them
   /// The device of this thread's context, or device 0 when it has none.
   static Device current();
+  static int current_id();  ///< its number
 
   [[nodiscard]] int device_id() const noexcept { return id_; }     ///< its number
   [[nodiscard]] std::string name() const;                          ///< as its maker calls it
@@ -44,6 +45,8 @@ class CUCORE_EXPORT Device {
   [[nodiscard]] ComputeCapability compute_capability() const;  ///< its generation
   [[nodiscard]] std::string arch() const;                      ///< "90" for 9.0
   [[nodiscard]] int attribute(CUdevice_attribute attribute) const;  ///< one number about it
+  /// The same; `otherwise` where the driver is older than the attribute.
+  [[nodiscard]] int attribute_or(CUdevice_attribute attribute, int otherwise) const;
   /// Its kernels could use the memory of `peer`.
   [[nodiscard]] bool can_access_peer(Device peer) const;
 

@@ -14,14 +14,24 @@
 namespace cucore {
 
 /// A call into CUDA failed. `code()` is the library's result code (a CUresult for the driver),
-/// `name()` its symbol.
+/// `name()` its symbol, `call()` the function that failed and `object()` what it was called with.
 class CUCORE_EXPORT CUDAError : public std::runtime_error {
  public:
-  CUDAError(int code, std::string name, const std::string& text);  ///< `text` is what() says.
+  /// `text` is what() says; `call` and `object` may be empty.
+  CUDAError(int code, std::string name, const std::string& text, std::string call = {},
+            std::string object = {});
+  /// The same error with more text, and with an object where it has none yet.
+  CUDAError(const CUDAError& error, const std::string& text, std::string object = {});
+  CUDAError(const CUDAError&) = default;
+  CUDAError& operator=(const CUDAError&) = default;
   ~CUDAError() override;
   [[nodiscard]] int code() const noexcept { return code_; }  ///< the library's result code
   /// the symbol of the code
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// the function that failed, "cuLaunchKernel"; empty where no single function did
+  [[nodiscard]] const std::string& call() const noexcept { return call_; }
+  /// what it was called with, "kernel saxpy"; empty where that is unknown
+  [[nodiscard]] const std::string& object() const noexcept { return object_; }
   /// What failed while cleaning up after this error, in order: the first error is the one thrown.
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
   /// Adds a note.
@@ -30,6 +40,8 @@ class CUCORE_EXPORT CUDAError : public std::runtime_error {
  private:
   int code_;
   std::string name_;
+  std::string call_;
+  std::string object_;
   std::vector<std::string> notes_;
 };
 

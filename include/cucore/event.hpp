@@ -7,6 +7,7 @@
 #include "cucore/abi/driver.h"
 #include "cucore/context.hpp"
 #include "cucore/export.hpp"
+#include "cucore/owned.hpp"
 
 namespace cucore {
 
@@ -32,13 +33,15 @@ class CUCORE_EXPORT EventRef {
 };
 
 namespace detail {
+struct DestroyEvent {
+  void operator()(CUevent event) const noexcept;
+};
+/// What all copies of one Event share. The event goes before its context.
 struct EventBox {
-  CUevent handle = nullptr;
-  Context context;
-  EventOptions options;
+  Context context{};
+  EventOptions options{};
   bool imported = false;
-  bool owned = true;
-  ~EventBox();
+  Owned<CUevent, DestroyEvent> event{};  // none for an event made elsewhere
 };
 }  // namespace detail
 
@@ -50,7 +53,7 @@ class CUCORE_EXPORT Event : public EventRef {
   static Event create(const Context& context, const EventOptions& options = {});
   /// Opens another process's event. Timing is never available on it.
   static Event from_ipc_handle(const Context& context, const CUipcEventHandle& handle);
-  /// Names an event that somebody else owns.
+  /// An event that was made elsewhere, which must not outlive it.
   static Event view(CUevent raw, const Context& context, const EventOptions& options);
 
   /// what it was made in
@@ -68,8 +71,7 @@ class CUCORE_EXPORT Event : public EventRef {
   static float elapsed_ms(const Event& start, const Event& end);
 
  private:
-  explicit Event(std::shared_ptr<detail::EventBox> box)
-      : EventRef{box->handle}, box_{std::move(box)} {}
+  Event(CUevent raw, std::shared_ptr<detail::EventBox> box) : EventRef{raw}, box_{std::move(box)} {}
   std::shared_ptr<detail::EventBox> box_;
 };
 

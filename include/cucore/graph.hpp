@@ -17,6 +17,7 @@
 #include "cucore/export.hpp"
 #include "cucore/kernel.hpp"
 #include "cucore/launch.hpp"
+#include "cucore/owned.hpp"
 #include "cucore/stream.hpp"
 
 namespace cucore {
@@ -42,18 +43,19 @@ struct MemsetParams {
 };
 
 namespace detail {
+struct DestroyGraph {
+  void operator()(CUgraph graph) const noexcept;
+  void operator()(CUgraphExec graph) const noexcept;
+};
+using OwnedGraphExec = std::shared_ptr<std::remove_pointer_t<CUgraphExec>>;
+/// What all copies of one GraphDefinition share. The graph goes before what it keeps.
 struct GraphBox {
   CUgraph handle = nullptr;
-  bool owned = false;
   std::vector<std::pair<CUuserObject, std::shared_ptr<void>>> kept{};  // what keep() was given
   std::vector<std::shared_ptr<void>> beside{};  // what keep_beside() was given and share() was not
-  std::shared_ptr<GraphBox>
-      parent;  // a body of a conditional node, or a child graph, lives in its parent
-  ~GraphBox();
-};
-struct ExecBox {
-  CUgraphExec handle = nullptr;
-  ~ExecBox();
+  // A body of a conditional node, or a child graph, lives in its parent.
+  std::shared_ptr<GraphBox> parent{};
+  Owned<CUgraph, DestroyGraph> graph{};  // none for a part, and while it is captured
 };
 }  // namespace detail
 
@@ -162,11 +164,10 @@ class CUCORE_EXPORT GraphDefinition {
 /// A graph ready to launch. Copies share it.
 class CUCORE_EXPORT Graph {
  public:
-  Graph() = default;  ///< Closed.
-  /// For the library itself.
-  explicit Graph(std::shared_ptr<detail::ExecBox> box) : box_{std::move(box)} {}
+  Graph() = default;                       ///< Closed.
+  static Graph adopt(CUgraphExec handle);  ///< takes it over
   /// null when closed
-  [[nodiscard]] CUgraphExec handle() const noexcept { return box_ ? box_->handle : nullptr; }
+  [[nodiscard]] CUgraphExec handle() const noexcept { return exec_.get(); }
   void launch(StreamRef stream) const;  ///< Runs the whole, ordered on the stream.
   /// Makes the device ready, so that the first launch is as fast as the others.
   void upload(StreamRef stream) const;
@@ -174,11 +175,12 @@ class CUCORE_EXPORT Graph {
   void update(const GraphDefinition& source) const;
   /// The same, but what `source` keeps goes to `owners`, as by instantiate().
   void update(const GraphDefinition& source, GraphOwners& owners) const;
-  void close() noexcept { box_.reset(); }  ///< lets go of it; copies keep it
+  void close() noexcept { exec_.reset(); }  ///< lets go of it; copies keep it
 
  private:
+  explicit Graph(detail::OwnedGraphExec exec) noexcept : exec_{std::move(exec)} {}
   void take_over(const GraphDefinition& source) const;
-  std::shared_ptr<detail::ExecBox> box_;
+  detail::OwnedGraphExec exec_;
 };
 
 /// The parameters of a kernel node; `native.kernelParams` is `arguments`.

@@ -8,6 +8,7 @@
 
 #include "cucore/abi/driver.h"
 #include "cucore/export.hpp"
+#include "cucore/owned.hpp"
 #include "cucore/stream.hpp"
 
 namespace cucore {
@@ -40,8 +41,37 @@ struct PoolOptions {
   std::size_t max_size = 0;  ///< 0: the driver's own limit
 };
 
-/// A pool of the driver: allocation and release are ordered on streams and reuse memory.
-class CUCORE_EXPORT MemoryPool final : public MemoryResource {
+/// Names a pool of the driver without owning it. Pass by value; must not outlive the pool.
+class CUCORE_EXPORT MemoryPoolRef {
+ public:
+  /// Names the pool of this handle.
+  constexpr explicit MemoryPoolRef(CUmemoryPool raw = nullptr) noexcept : raw_{raw} {}
+  [[nodiscard]] constexpr CUmemoryPool handle() const noexcept { return raw_; }  ///< the driver's
+
+  /// What the driver says about the pool now.
+  [[nodiscard]] std::size_t attribute(CUmemPool_attribute attribute) const;
+  /// Changes it; counters can be set to zero only.
+  void set_attribute(CUmemPool_attribute attribute, std::size_t value) const;
+  void trim_to(std::size_t keep_bytes) const;  ///< Gives unused memory back to the system.
+  /// A new file descriptor that names the pool; the caller closes it.
+  [[nodiscard]] int export_file_descriptor() const;
+  /// Lets another device use the memory, or no longer.
+  void set_access(int device, CUmemAccess_flags flags) const;
+  [[nodiscard]] CUmemAccess_flags access(int device) const;  ///< What a device may do with it.
+
+ protected:
+  CUmemoryPool raw_;
+};
+
+namespace detail {
+struct DestroyPool {
+  void operator()(CUmemoryPool pool) const noexcept;
+};
+}  // namespace detail
+
+/// A pool of the driver: allocation and release are ordered on streams and reuse memory. Pools that
+/// create() made and from_file_descriptor() opened are destroyed with it.
+class CUCORE_EXPORT MemoryPool final : public MemoryResource, public MemoryPoolRef {
  public:
   /// The pool cuMemAllocAsync uses on a device now. Not ours: never destroyed.
   static std::shared_ptr<MemoryPool> current_of(int device);
@@ -63,42 +93,30 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource {
   }
   [[nodiscard]] int device_id() const noexcept override;
 
-  [[nodiscard]] CUmemoryPool handle() const noexcept { return handle_; }  ///< the driver's
   /// destroyed with this object
-  [[nodiscard]] bool is_handle_owned() const noexcept { return owned_; }
+  [[nodiscard]] bool is_handle_owned() const noexcept { return owned_ != nullptr; }
   /// can be exported
   [[nodiscard]] bool is_ipc_enabled() const noexcept { return options_.ipc_enabled; }
   [[nodiscard]] bool is_mapped() const noexcept { return mapped_; }  ///< came from another process
   /// how it was made
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
 
-  /// What the driver says about the pool now.
-  [[nodiscard]] std::size_t attribute(CUmemPool_attribute attribute) const;
-  /// Changes it; counters can be set to zero only.
-  void set_attribute(CUmemPool_attribute attribute, std::size_t value);
-  void trim_to(std::size_t keep_bytes);  ///< Gives unused memory back to the system.
-
-  /// A new file descriptor that names the pool; the caller closes it.
-  [[nodiscard]] int export_file_descriptor() const;
   /// What another process needs to open an allocation of an exported pool.
   [[nodiscard]] CUmemPoolPtrExportData export_pointer(CUdeviceptr ptr) const;
   /// Opens an allocation of the process the pool came from.
   [[nodiscard]] CUdeviceptr import_pointer(const CUmemPoolPtrExportData& data) const;
 
-  /// Lets another device use the memory, or no longer.
-  void set_access(int device, CUmemAccess_flags flags);
-  [[nodiscard]] CUmemAccess_flags access(int device) const;  ///< What a device may do with it.
-
  private:
-  MemoryPool(CUmemoryPool handle, const PoolOptions& options, bool owned, bool mapped);
+  enum class Origin { this_process, other_process };
+  MemoryPool(MemoryPoolRef pool, const PoolOptions& options, Origin origin);
+  void own(CUmemoryPool pool) noexcept;
   [[nodiscard]] const Context& home() const;  ///< the context calls are made in
 
-  CUmemoryPool handle_;
   PoolOptions options_;
-  bool owned_;
   bool mapped_;
   mutable std::atomic<bool> exported_{false};
   Context context_;
+  Owned<CUmemoryPool, detail::DestroyPool> owned_;  // none for a pool that the driver keeps
 };
 
 /// Page-locked host memory from cuMemAllocHost. Release waits for the given stream; needs no pool

@@ -9,6 +9,7 @@
 #include "cucore/context.hpp"
 #include "cucore/event.hpp"
 #include "cucore/export.hpp"
+#include "cucore/owned.hpp"
 
 namespace cucore {
 
@@ -25,6 +26,10 @@ class CUCORE_EXPORT StreamRef {
   constexpr explicit StreamRef(CUstream raw = nullptr) noexcept : raw_{raw} {}
   [[nodiscard]] constexpr CUstream handle() const noexcept { return raw_; }  ///< the driver's
 
+  [[nodiscard]] ContextRef context() const;   ///< what it was made in; asks the driver
+  [[nodiscard]] bool is_nonblocking() const;  ///< does not wait for the legacy default stream
+  [[nodiscard]] int priority() const;         ///< lower numbers go first
+
   void sync() const;  ///< Blocks until queued work is done.
   [[nodiscard]] bool is_done()
       const;  ///< False while work is pending: pending is an answer, not an error.
@@ -33,19 +38,26 @@ class CUCORE_EXPORT StreamRef {
   void wait(
       StreamRef other) const;  ///< Later work here starts after what `other` has queued by now.
   [[nodiscard]] bool is_capturing() const;  ///< its work becomes nodes of a graph
+  /// The number of the capture it takes part in; 0 outside one.
+  [[nodiscard]] cuuint64_t capture_id() const noexcept;
+  /// Calls a function on the host at this point of the queue, with no CUDA calls in it. `data` must
+  /// live until then.
+  void call_host(CUhostFn function, void* data) const;
 
  protected:
   CUstream raw_;
 };
 
 namespace detail {
+struct DestroyStream {
+  void operator()(CUstream stream) const noexcept;
+};
+/// What all copies of one Stream share. The stream goes before what it needs.
 struct StreamBox {
-  CUstream handle = nullptr;
-  Context context;              // a stream keeps its context alive
-  std::shared_ptr<void> owner;  // what a foreign stream belongs to
+  Context context{};              // a stream keeps its context alive
+  std::shared_ptr<void> owner{};  // what a stream made elsewhere belongs to
   unsigned long long context_id = 0;
-  bool owned = false;
-  ~StreamBox();
+  Owned<CUstream, DestroyStream> stream{};  // none for a stream made elsewhere
 };
 }  // namespace detail
 
@@ -55,7 +67,7 @@ class CUCORE_EXPORT Stream : public StreamRef {
   Stream() = default;  ///< Names none.
   /// A new stream; throws std::invalid_argument for a priority the device does not have.
   static Stream create(const Context& context, const StreamOptions& options = {});
-  /// Names a stream that somebody else owns; `owner` is kept as long as this.
+  /// A stream that was made elsewhere; keeps `owner`, which the stream belongs to.
   static Stream view(CUstream raw, std::shared_ptr<void> owner = nullptr);
   static Stream legacy_default();      ///< waits for, and is waited for by, blocking streams
   static Stream per_thread_default();  ///< each thread's own
@@ -72,8 +84,6 @@ class CUCORE_EXPORT Stream : public StreamRef {
     return name;
   }
 
-  [[nodiscard]] bool is_nonblocking() const;  ///< does not wait for the legacy default stream
-  [[nodiscard]] int priority() const;         ///< lower numbers go first
   /// The context it was made in; asks the driver for streams made elsewhere.
   [[nodiscard]] Context context() const;
   /// The number of the context it was made in, which no other context ever has; 0 for streams made
@@ -88,8 +98,8 @@ class CUCORE_EXPORT Stream : public StreamRef {
   [[nodiscard]] Event record(const EventOptions& options = {}) const;
 
  private:
-  explicit Stream(std::shared_ptr<detail::StreamBox> box)
-      : StreamRef{box->handle}, box_{std::move(box)} {}
+  Stream(CUstream raw, std::shared_ptr<detail::StreamBox> box)
+      : StreamRef{raw}, box_{std::move(box)} {}
   std::shared_ptr<detail::StreamBox> box_;
 };
 

@@ -49,6 +49,33 @@ Buffer Buffer::allocate(std::shared_ptr<MemoryResource> resource, std::size_t si
   return Buffer{ptr, size, std::move(resource), stream};
 }
 
+MemoryTraits memory_traits(CUdeviceptr ptr) noexcept {
+  MemoryTraits traits;
+  unsigned type = 0;
+  int ordinal = -1;
+  unsigned managed = 0;
+  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                  CU_POINTER_ATTRIBUTE_IS_MANAGED};
+  void* answers[] = {&type, &ordinal, &managed};
+  const CUresult code = driver().cuPointerGetAttributes(3, wanted, answers, ptr);
+  if (code != CUDA_SUCCESS || type == 0) {
+    traits.host = true;
+    return traits;
+  }
+  traits.device = true;
+  traits.managed = managed != 0;
+  traits.host = type == CU_MEMORYTYPE_HOST || traits.managed;
+  traits.device_id = type == CU_MEMORYTYPE_HOST && !traits.managed ? -1 : ordinal;
+  return traits;
+}
+
+MemoryTraits Buffer::traits() const noexcept {
+  if (resource_ == nullptr) return memory_traits(ptr_);
+  return {resource_->is_device_accessible(), resource_->is_host_accessible(),
+          resource_->is_managed(), resource_->device_id()};
+}
+
 Buffer Buffer::view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> owner) {
   Buffer buffer;
   buffer.ptr_ = ptr;
@@ -95,7 +122,7 @@ static void transfer(StreamRef stream, const char* name, Call call) {
   CUcontext current = nullptr;
   if (!is_default && driver().cuStreamGetCtx(stream.handle(), &home) == CUDA_SUCCESS &&
       driver().cuCtxGetCurrent(&current) == CUDA_SUCCESS && home != current) {
-    const ScopedContext scope{home};
+    const ScopedContext scope{ContextRef{home}};
     code = call();
   }
   check(code, name);

@@ -38,7 +38,7 @@ bool is_in_capture(CUstream stream) {
 
 /// True when nothing is left to do.
 bool free_now(const Held& held) {
-  const ScopedContext scope{held.context};
+  const ScopedContext scope{ContextRef{held.context}};
   if (held.stream != nullptr)
     return !is_in_capture(held.stream) &&
            driver().cuMemFreeAsync(held.ptr, held.stream) == CUDA_SUCCESS;

@@ -8,15 +8,16 @@
 #include "core/waiting.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
+#include "cucore/event.hpp"
 #include "driver/mutex.hpp"
 #include "protection.hpp"
 
 namespace cucore {
 
-detail::ContextBox::~ContextBox() {
-  if (!owned || green == nullptr || !detail::may_free()) return;
+void detail::DestroyGreenContext::operator()(CUgreenCtx context) const noexcept {
+  if (!detail::may_free()) return;
   const detail::Waiting waiting;
-  driver().cuGreenCtxDestroy(green);
+  driver().cuGreenCtxDestroy(context);
 }
 
 namespace {
@@ -45,61 +46,80 @@ Context Context::primary(int device) {
     if (active != 0) return found->second;
     all.by_device.erase(found);
   }
-  auto box = std::make_shared<detail::ContextBox>();
-  CUCORE_CALL(cuDevicePrimaryCtxRetain(&box->handle, handle));
-  box->device = device;
-  box->primary = true;
-  return all.by_device.emplace(device, Context{std::move(box)}).first->second;
+  auto box = std::make_shared<detail::ContextBox>(detail::ContextBox{device, true});
+  CUcontext raw = nullptr;
+  CUCORE_CALL(cuDevicePrimaryCtxRetain(&raw, handle));
+  return all.by_device.emplace(device, Context{raw, std::move(box)}).first->second;
+}
+
+ContextRef ContextRef::current() {
+  CUcontext handle = nullptr;
+  CUCORE_CALL(cuCtxGetCurrent(&handle));
+  return ContextRef{handle};
 }
 
 Context Context::current() {
-  CUcontext handle = nullptr;
-  CUCORE_CALL(cuCtxGetCurrent(&handle));
-  if (handle == nullptr) return {};
-  return view(handle);
+  const ContextRef now = ContextRef::current();
+  return now ? view(now) : Context{};
 }
 
-Context Context::view(CUcontext handle) {
+Context Context::view(ContextRef named) {
   {
     PrimaryContexts& all = primary_contexts();
     const std::lock_guard lock{all.mutex};
     for (const auto& [device, context] : all.by_device) {
-      if (context.handle() == handle) return context;
+      if (context == named) return context;
     }
   }
-  auto box = std::make_shared<detail::ContextBox>();
-  box->handle = handle;
-  const ScopedContext scope{handle};
-  CUdevice device = 0;
-  CUCORE_CALL(cuCtxGetDevice(&device));
-  box->device = device;
-  return Context{std::move(box)};
+  return {named.handle(),
+          std::make_shared<detail::ContextBox>(detail::ContextBox{named.device(), false})};
 }
 
 Context Context::create_green(int device, CUdevResourceDesc descriptor) {
   CUdevice handle = 0;
   CUCORE_CALL(cuDeviceGet(&handle, device));
-  auto box = std::make_shared<detail::ContextBox>();
-  box->device = device;
-  CUCORE_CALL(cuGreenCtxCreate(&box->green, descriptor, handle, CU_GREEN_CTX_DEFAULT_STREAM));
-  box->owned = true;
-  CUCORE_CALL(cuCtxFromGreenCtx(&box->handle, box->green));
-  return Context{std::move(box)};
+  auto box = std::make_shared<detail::ContextBox>(detail::ContextBox{device, false});
+  CUgreenCtx green = nullptr;
+  CUCORE_CALL(cuGreenCtxCreate(&green, descriptor, handle, CU_GREEN_CTX_DEFAULT_STREAM));
+  box->green.reset(green);
+  CUcontext raw = nullptr;
+  CUCORE_CALL(cuCtxFromGreenCtx(&raw, green));
+  return {raw, std::move(box)};
 }
 
-void Context::set_current() const { CUCORE_CALL(cuCtxSetCurrent(handle())); }
+bool Context::was_reset() const noexcept {
+  if (!is_primary()) return false;
+  unsigned flags = 0;
+  int active = 0;
+  return driver().cuDevicePrimaryCtxGetState(device(), &flags, &active) == CUDA_SUCCESS &&
+         active == 0;
+}
 
-void Context::sync() const {
+int ContextRef::device() const {
+  if (raw_ == nullptr) return -1;
+  const ScopedContext scope{*this};
+  CUdevice device = 0;
+  CUCORE_CALL(cuCtxGetDevice(&device));
+  return device;
+}
+
+void ContextRef::set_current() const { CUCORE_CALL(cuCtxSetCurrent(raw_)); }
+
+void ContextRef::sync() const {
   const ScopedContext scope{*this};
   CUCORE_CALL(cuCtxSynchronize());
 }
 
-ScopedContext::ScopedContext(CUcontext context) {
+void ContextRef::record(EventRef event) const {
+  CUCORE_CALL(cuCtxRecordEvent(raw_, event.handle()));
+}
+
+ScopedContext::ScopedContext(ContextRef context) {
   const DriverTable& table = driver();
   CUcontext now = nullptr;
   check(table.cuCtxGetCurrent(&now), "cuCtxGetCurrent");
-  if (now == context || context == nullptr) return;
-  check(table.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+  if (now == context.handle() || !context) return;
+  check(table.cuCtxPushCurrent(context.handle()), "cuCtxPushCurrent");
   pushed_ = CUCORE_PROTECTION("restore-context");
 }
 

@@ -42,6 +42,14 @@ static int device_of_destroyed_context() {
   return 0;
 }
 
+int Device::current_id() {
+  CUdevice handle = 0;
+  const CUresult code = driver().cuCtxGetDevice(&handle);
+  if (code == CUDA_SUCCESS) [[likely]]
+    return handle;
+  return current().device_id();
+}
+
 Device Device::current() {
   CUdevice handle = 0;
   const CUresult code = driver().cuCtxGetDevice(&handle);
@@ -110,6 +118,14 @@ std::string Device::arch() const {
 int Device::attribute(CUdevice_attribute attribute) const {
   int value = 0;
   CUCORE_CALL(cuDeviceGetAttribute(&value, attribute, handle_of(id_)));
+  return value;
+}
+
+int Device::attribute_or(CUdevice_attribute attribute, int otherwise) const {
+  int value = 0;
+  const CUresult code = driver().cuDeviceGetAttribute(&value, attribute, handle_of(id_));
+  if (code == CUDA_ERROR_INVALID_VALUE) return otherwise;
+  check(code, "cuDeviceGetAttribute");
   return value;
 }
 

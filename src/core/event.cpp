@@ -8,10 +8,10 @@
 
 namespace cucore {
 
-detail::EventBox::~EventBox() {
-  if (!owned || handle == nullptr || !detail::may_free()) return;
+void detail::DestroyEvent::operator()(CUevent event) const noexcept {
+  if (!may_free()) return;
   const Waiting waiting{host_calls_are_pending()};
-  driver().cuEventDestroy(handle);
+  driver().cuEventDestroy(event);
 }
 
 void EventRef::sync() const { CUCORE_CALL(cuEventSynchronize(raw_)); }
@@ -36,8 +36,10 @@ Event Event::create(const Context& context, const EventOptions& options) {
   box->context = context;
   box->options = options;
   const ScopedContext scope{context};
-  CUCORE_CALL(cuEventCreate(&box->handle, flags));
-  return Event{std::move(box)};
+  CUevent raw = nullptr;
+  CUCORE_CALL(cuEventCreate(&raw, flags));
+  box->event.reset(raw);
+  return {raw, std::move(box)};
 }
 
 Event Event::from_ipc_handle(const Context& context, const CUipcEventHandle& handle) {
@@ -46,17 +48,17 @@ Event Event::from_ipc_handle(const Context& context, const CUipcEventHandle& han
   box->options.ipc_enabled = true;
   box->imported = true;
   const ScopedContext scope{context};
-  CUCORE_CALL(cuIpcOpenEventHandle(&box->handle, handle));
-  return Event{std::move(box)};
+  CUevent raw = nullptr;
+  CUCORE_CALL(cuIpcOpenEventHandle(&raw, handle));
+  box->event.reset(raw);
+  return {raw, std::move(box)};
 }
 
 Event Event::view(CUevent raw, const Context& context, const EventOptions& options) {
   auto box = std::make_shared<detail::EventBox>();
-  box->handle = raw;
   box->context = context;
   box->options = options;
-  box->owned = false;
-  return Event{std::move(box)};
+  return {raw, std::move(box)};
 }
 
 CUipcEventHandle Event::ipc_handle() const {

@@ -13,22 +13,22 @@
 
 namespace cucore {
 
-detail::GraphBox::~GraphBox() {
-  if (!owned || handle == nullptr || !driver_is_loaded()) return;
+void detail::DestroyGraph::operator()(CUgraph graph) const noexcept {
+  if (!driver_is_loaded()) return;
   {
     const Waiting waiting{host_calls_are_pending()};
     const Relaxed relaxed;
-    driver().cuGraphDestroy(handle);
+    driver().cuGraphDestroy(graph);
   }
   release_deferred_owners();
 }
 
-detail::ExecBox::~ExecBox() {
-  if (handle == nullptr || !driver_is_loaded()) return;
+void detail::DestroyGraph::operator()(CUgraphExec graph) const noexcept {
+  if (graph == nullptr || !driver_is_loaded()) return;
   {
     const Waiting waiting{host_calls_are_pending()};
     const Relaxed relaxed;
-    driver().cuGraphExecDestroy(handle);
+    driver().cuGraphExecDestroy(graph);
   }
   release_deferred_owners();
 }
@@ -40,9 +40,10 @@ GraphDefinition GraphDefinition::create() {
 }
 
 GraphDefinition GraphDefinition::adopt(CUgraph handle) {
+  Owned<CUgraph, detail::DestroyGraph> graph{handle};
   auto box = std::make_shared<detail::GraphBox>();
   box->handle = handle;
-  box->owned = true;
+  box->graph = std::move(graph);
   return GraphDefinition{std::move(box)};
 }
 
@@ -53,9 +54,13 @@ GraphDefinition GraphDefinition::view(CUgraph handle, const GraphDefinition& par
   return GraphDefinition{std::move(box)};
 }
 
+Graph Graph::adopt(CUgraphExec handle) {
+  return Graph{detail::OwnedGraphExec{handle, detail::DestroyGraph{}}};
+}
+
 void GraphDefinition::own(CUgraph handle) noexcept {
   box_->handle = handle;
-  box_->owned = handle != nullptr;
+  box_->graph.reset(handle);
   if (handle != nullptr) return;
   box_->kept.clear();
   box_->beside.clear();
@@ -325,14 +330,15 @@ Graph GraphDefinition::make(const GraphCompleteOptions& options) const {
   }
   if (options.device_launch) params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
   if (options.use_node_priority) params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-  auto box = std::make_shared<detail::ExecBox>();
-  const CUresult code = driver().cuGraphInstantiateWithParams(&box->handle, handle(), &params);
+  CUgraphExec exec = nullptr;
+  const CUresult code = driver().cuGraphInstantiateWithParams(&exec, handle(), &params);
   if (const char* why = code != CUDA_SUCCESS ? reason(params) : nullptr) {
     throw CUDAError{static_cast<int>(code), result_name(code),
-                    std::string{result_name(code)} + ": the graph cannot be instantiated: " + why};
+                    std::string{result_name(code)} + ": the graph cannot be instantiated: " + why,
+                    "cuGraphInstantiateWithParams"};
   }
   check(code, "cuGraphInstantiateWithParams");
-  return Graph{std::move(box)};
+  return Graph::adopt(exec);
 }
 
 void GraphDefinition::debug_dot_print(const std::string& path, unsigned flags) const {
@@ -380,7 +386,8 @@ void Graph::take_over(const GraphDefinition& source) const {
         break;
     }
     throw CUDAError{static_cast<int>(code), result_name(code),
-                    std::string{result_name(code)} + ": the graph cannot be updated: " + why};
+                    std::string{result_name(code)} + ": the graph cannot be updated: " + why,
+                    "cuGraphExecUpdate"};
   }
   check(code, "cuGraphExecUpdate");
 }

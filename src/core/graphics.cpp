@@ -18,7 +18,7 @@ void check_registration(CUresult code, const char* call) {
   try {
     fail(code, call);
   } catch (const CUDAError& error) {
-    throw CUDAError{error.code(), error.name(),
+    throw CUDAError{error,
                     std::string{error.what()} +
                         ": an OpenGL object can be registered while an OpenGL context of the same "
                         "GPU is current in this thread (make the window's context current first); "

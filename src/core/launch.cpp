@@ -156,7 +156,7 @@ std::string exceeded_limit(const LaunchConfig& config, const Kernel& kernel, CUd
     if (by_limits && driver().cuCtxGetDevice(&device) == CUDA_SUCCESS)
       if (const std::string limit = exceeded_limit(config, kernel, device); !limit.empty())
         text += "\n  " + limit;
-    throw CUDAError{error.code(), error.name(), text};
+    throw CUDAError{error, text, kernel.name().empty() ? "" : "kernel " + kernel.name()};
   }
 }
 
@@ -183,7 +183,7 @@ static void launch_elsewhere(CUresult code, StreamRef stream, const LaunchConfig
     if (again == CUDA_SUCCESS) return;
     CUcontext home = nullptr;
     if (driver().cuStreamGetCtx(stream.handle(), &home) == CUDA_SUCCESS) {
-      const ScopedContext scope{home};
+      const ScopedContext scope{ContextRef{home}};
       again = try_launch(stream.handle(), config, function, arguments);
       if (again == CUDA_SUCCESS) return;
     }

@@ -47,7 +47,7 @@ std::string no_known_form(std::string_view code) {
     std::string text =
         std::string{error.what()} + "\n  while loading " + std::string{what} + no_known_form(image);
     if (*log.text() != '\0') text += std::string{"\n"} + log.text();
-    throw CUDAError{error.code(), error.name(), text};
+    throw CUDAError{error, text, std::string{what}};
   }
 }
 }  // namespace
@@ -111,7 +111,8 @@ namespace {
 [[noreturn]] void no_image(const std::string& why, std::string_view what) {
   throw CUDAError{CUDA_ERROR_INVALID_IMAGE, result_name(CUDA_ERROR_INVALID_IMAGE),
                   std::string{result_name(CUDA_ERROR_INVALID_IMAGE)} + ": " + why +
-                      "\n  while loading " + std::string{what}};
+                      "\n  while loading " + std::string{what},
+                  "cuLibraryLoadData", std::string{what}};
 }
 
 /// An ELF file of a host: no device code, unless nvcc has put some into a section. Its headers lie

@@ -67,7 +67,7 @@ void require_arch(const std::string& arch) {
 void detail::fail_link(int code, const std::string& what, const Linker::Implementation& job) {
   std::string text = what + " while linking " + job.options.name;
   if (!job.error_log.empty()) text += "\n\nLinker error log: " + job.error_log;
-  throw CUDAError{code, what.substr(0, what.find_first_of(" :")), text};
+  throw CUDAError{code, what.substr(0, what.find_first_of(" :")), text, {}, job.options.name};
 }
 
 Linker::Linker(std::vector<ObjectCode> inputs, LinkerOptions options)

@@ -29,15 +29,22 @@ static CUmemPoolProps properties_of(const PoolOptions& options) {
   return properties;
 }
 
-MemoryPool::MemoryPool(CUmemoryPool handle, const PoolOptions& options, bool owned, bool mapped)
-    : handle_{handle}, options_{options}, owned_{owned}, mapped_{mapped} {
+void detail::DestroyPool::operator()(CUmemoryPool pool) const noexcept {
+  if (!may_free()) return;
+  const Relaxed relaxed;
+  driver().cuMemPoolDestroy(pool);
+}
+
+MemoryPool::MemoryPool(MemoryPoolRef pool, const PoolOptions& options, Origin origin)
+    : MemoryPoolRef{pool}, options_{options}, mapped_{origin == Origin::other_process} {
   if (device_id() >= 0) context_ = Context::primary(device_id());
 }
 
-MemoryPool::~MemoryPool() {
-  if (!owned_ || !detail::may_free()) return;
-  const detail::Relaxed relaxed;
-  driver().cuMemPoolDestroy(handle_);
+MemoryPool::~MemoryPool() = default;
+
+void MemoryPool::own(CUmemoryPool pool) noexcept {
+  raw_ = pool;
+  owned_.reset(pool);
 }
 
 const Context& MemoryPool::home() const { return context_; }
@@ -49,7 +56,8 @@ std::shared_ptr<MemoryPool> MemoryPool::current_of(int device) {
   CUCORE_CALL(cuDeviceGetMemPool(&pool, handle));
   PoolOptions options;
   options.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
-  return std::shared_ptr<MemoryPool>{new MemoryPool{pool, options, false, false}};
+  return std::shared_ptr<MemoryPool>{
+      new MemoryPool{MemoryPoolRef{pool}, options, Origin::this_process}};
 }
 
 namespace {
@@ -76,16 +84,18 @@ std::shared_ptr<MemoryPool> MemoryPool::default_of(const CUmemLocation& location
   PoolOptions options;
   options.location = location;
   options.type = type;
-  return std::shared_ptr<MemoryPool>{new MemoryPool{pool, options, false, false}};
+  return std::shared_ptr<MemoryPool>{
+      new MemoryPool{MemoryPoolRef{pool}, options, Origin::this_process}};
 }
 
 std::shared_ptr<MemoryPool> MemoryPool::create(const PoolOptions& options) {
   const CUmemPoolProps properties = properties_of(options);
   // The object first: what fails after the pool is made must not lose it.
-  std::shared_ptr<MemoryPool> pool{new MemoryPool{nullptr, options, false, false}};
-  CUCORE_CALL(cuMemPoolCreate(&pool->handle_, &properties));
-  pool->owned_ = true;
-  let_devices_in(pool->handle_, options.location, options.type);
+  std::shared_ptr<MemoryPool> pool{new MemoryPool{MemoryPoolRef{}, options, Origin::this_process}};
+  CUmemoryPool made = nullptr;
+  CUCORE_CALL(cuMemPoolCreate(&made, &properties));
+  pool->own(made);
+  let_devices_in(made, options.location, options.type);
   return pool;
 }
 
@@ -95,19 +105,21 @@ std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolO
   const ScopedContext scope{Context::primary(on_device ? options.location.id : 0)};
   PoolOptions shared = options;
   shared.ipc_enabled = true;
-  std::shared_ptr<MemoryPool> pool{new MemoryPool{nullptr, shared, false, true}};
+  std::shared_ptr<MemoryPool> pool{new MemoryPool{MemoryPoolRef{}, shared, Origin::other_process}};
+  CUmemoryPool opened = nullptr;
   const CUresult code = driver().cuMemPoolImportFromShareableHandle(
-      &pool->handle_, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+      &opened, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   if (code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_INVALID_HANDLE) {
     throw CUDAError{code, result_name(code),
                     std::string{result_name(code)} + ": file descriptor " + std::to_string(fd) +
                         " is not the handle of a memory pool "
                         "(cuMemPoolImportFromShareableHandle); give one that the pool's process "
-                        "has exported"};
+                        "has exported",
+                    "cuMemPoolImportFromShareableHandle", "file descriptor " + std::to_string(fd)};
   }
   check(code, "cuMemPoolImportFromShareableHandle");
-  pool->owned_ = true;
+  pool->own(opened);
   return pool;
 }
 
@@ -136,12 +148,12 @@ CUdeviceptr MemoryPool::allocate(std::size_t size, StreamRef stream) {
   CUdeviceptr ptr = 0;
   if (size == 0) return ptr;
   if (has_context(stream)) {
-    const CUresult code = driver().cuMemAllocFromPoolAsync(&ptr, size, handle_, stream.handle());
+    const CUresult code = driver().cuMemAllocFromPoolAsync(&ptr, size, raw_, stream.handle());
     if (code == CUDA_SUCCESS) return ptr;
     if (code != CUDA_ERROR_INVALID_CONTEXT) fail(code, "cuMemAllocFromPoolAsync");
   }
   const ScopedContext scope{home()};
-  CUCORE_CALL(cuMemAllocFromPoolAsync(&ptr, size, handle_, stream.handle()));
+  CUCORE_CALL(cuMemAllocFromPoolAsync(&ptr, size, raw_, stream.handle()));
   return ptr;
 }
 
@@ -156,25 +168,25 @@ void MemoryPool::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
   check(detail::free_in_order(ptr, stream), "cuMemFreeAsync");
 }
 
-std::size_t MemoryPool::attribute(CUmemPool_attribute attribute) const {
+std::size_t MemoryPoolRef::attribute(CUmemPool_attribute attribute) const {
   cuuint64_t value = 0;  // the reuse attributes are ints: they fill the low half
-  CUCORE_CALL(cuMemPoolGetAttribute(handle_, attribute, &value));
+  CUCORE_CALL(cuMemPoolGetAttribute(raw_, attribute, &value));
   return static_cast<std::size_t>(value);
 }
 
-void MemoryPool::set_attribute(CUmemPool_attribute attribute, std::size_t value) {
+void MemoryPoolRef::set_attribute(CUmemPool_attribute attribute, std::size_t value) const {
   cuuint64_t stored = value;
-  CUCORE_CALL(cuMemPoolSetAttribute(handle_, attribute, &stored));
+  CUCORE_CALL(cuMemPoolSetAttribute(raw_, attribute, &stored));
 }
 
-void MemoryPool::trim_to(std::size_t keep_bytes) {
-  CUCORE_CALL(cuMemPoolTrimTo(handle_, keep_bytes));
+void MemoryPoolRef::trim_to(std::size_t keep_bytes) const {
+  CUCORE_CALL(cuMemPoolTrimTo(raw_, keep_bytes));
 }
 
-int MemoryPool::export_file_descriptor() const {
+int MemoryPoolRef::export_file_descriptor() const {
   int fd = -1;
   CUCORE_CALL(
-      cuMemPoolExportToShareableHandle(&fd, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+      cuMemPoolExportToShareableHandle(&fd, raw_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   return fd;
 }
 
@@ -190,21 +202,21 @@ CUdeviceptr MemoryPool::import_pointer(const CUmemPoolPtrExportData& data) const
   const ScopedContext scope{context_ ? context_ : Context::primary(0)};
   CUmemPoolPtrExportData copy = data;
   CUdeviceptr ptr = 0;
-  CUCORE_CALL(cuMemPoolImportPointer(&ptr, handle_, &copy));
+  CUCORE_CALL(cuMemPoolImportPointer(&ptr, raw_, &copy));
   return ptr;
 }
 
-void MemoryPool::set_access(int device, CUmemAccess_flags flags) {
+void MemoryPoolRef::set_access(int device, CUmemAccess_flags flags) const {
   CUmemAccessDesc descriptor{};
   descriptor.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
   descriptor.flags = flags;
-  CUCORE_CALL(cuMemPoolSetAccess(handle_, &descriptor, 1));
+  CUCORE_CALL(cuMemPoolSetAccess(raw_, &descriptor, 1));
 }
 
-CUmemAccess_flags MemoryPool::access(int device) const {
+CUmemAccess_flags MemoryPoolRef::access(int device) const {
   CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {device}};
   CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  CUCORE_CALL(cuMemPoolGetAccess(&flags, handle_, &location));
+  CUCORE_CALL(cuMemPoolGetAccess(&flags, raw_, &location));
   return flags;
 }
 

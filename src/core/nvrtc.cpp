@@ -102,7 +102,7 @@ void fail_nvrtc(nvrtcResult code, const char* call, const std::string& log) {
   const char* name = nvrtc_result_name(code);
   std::string text = std::string{name} + " (" + call + ")";
   if (!log.empty()) text += ", compilation log:\n\n" + log;
-  throw NVRTCError{static_cast<int>(code), name, text};
+  throw NVRTCError{static_cast<int>(code), name, text, call};
 }
 
 std::string nvrtc_log(nvrtcProgram program) {

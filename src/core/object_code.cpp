@@ -238,7 +238,8 @@ Kernel ObjectCode::get_kernel(std::string_view name) const {
     text +=
         ". C++ names are mangled: declare the kernel extern \"C\", or compile with "
         "name_expressions";
-  throw CUDAError{static_cast<int>(code), result_name(code), text};
+  throw CUDAError{static_cast<int>(code), result_name(code), text, "cuLibraryGetKernel",
+                  "kernel " + symbol};
 }
 
 Kernel ObjectCode::get_kernel_lazily(std::string symbol) const {

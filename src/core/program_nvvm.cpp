@@ -45,7 +45,7 @@ class NvvmProgram final : public Program::Implementation {
     if (code == NVVM_SUCCESS) return;
     std::string text = std::string{nvvm_.nvvmGetErrorString(code)} + " (" + call + ")";
     if (const std::string said = log(); !said.empty()) text += ", compilation log:\n\n" + said;
-    throw CUDAError{static_cast<int>(code), nvvm_.nvvmGetErrorString(code), text};
+    throw CUDAError{static_cast<int>(code), nvvm_.nvvmGetErrorString(code), text, call};
   }
   std::string log() const {
     std::size_t size = 0;

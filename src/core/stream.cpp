@@ -9,12 +9,12 @@
 
 namespace cucore {
 
-detail::StreamBox::~StreamBox() {
-  if (!owned || handle == nullptr || !detail::may_free()) return;
+void detail::DestroyStream::operator()(CUstream stream) const noexcept {
+  if (!may_free()) return;
   const Waiting waiting{host_calls_are_pending()};
-  detail::forget_stream(handle);
-  driver().cuStreamDestroy(handle);
-  detail::free_after_captures();
+  forget_stream(stream);
+  driver().cuStreamDestroy(stream);
+  free_after_captures();
 }
 
 void StreamRef::sync() const { CUCORE_CALL(cuStreamSynchronize(raw_)); }
@@ -33,9 +33,7 @@ void StreamRef::wait(EventRef event) const {
 }
 
 void StreamRef::wait(StreamRef other) const {
-  CUcontext context = nullptr;
-  CUCORE_CALL(cuStreamGetCtx(other.raw_, &context));
-  const ScopedContext scope{context};
+  const ScopedContext scope{other.context()};
   CUevent event = nullptr;
   CUCORE_CALL(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
   const CUresult recorded = driver().cuEventRecord(event, other.raw_);
@@ -55,6 +53,18 @@ bool StreamRef::is_capturing() const {
   return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
+cuuint64_t StreamRef::capture_id() const noexcept {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  const CUresult code =
+      driver().cuStreamGetCaptureInfo(raw_, &status, &id, nullptr, nullptr, nullptr, nullptr);
+  return code == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
+}
+
+void StreamRef::call_host(CUhostFn function, void* data) const {
+  CUCORE_CALL(cuLaunchHostFunc(raw_, function, data));
+}
+
 Stream Stream::create(const Context& context, const StreamOptions& options) {
   auto box = std::make_shared<detail::StreamBox>();
   box->context = context;
@@ -72,22 +82,22 @@ Stream Stream::create(const Context& context, const StreamOptions& options) {
           std::to_string(greatest) + " (first) to " + std::to_string(least) + " (last)");
     }
   }
+  CUstream raw = nullptr;
   if (context.is_green()) {
-    CUCORE_CALL(cuGreenCtxStreamCreate(&box->handle, context.green_handle(), CU_STREAM_NON_BLOCKING,
-                                       priority));
+    CUCORE_CALL(
+        cuGreenCtxStreamCreate(&raw, context.green_handle(), CU_STREAM_NON_BLOCKING, priority));
   } else {
-    CUCORE_CALL(cuStreamCreateWithPriority(&box->handle, flags, priority));
+    CUCORE_CALL(cuStreamCreateWithPriority(&raw, flags, priority));
     if (driver().cuCtxGetId(nullptr, &box->context_id) != CUDA_SUCCESS) box->context_id = 0;
   }
-  box->owned = true;
-  return Stream{std::move(box)};
+  box->stream.reset(raw);
+  return {raw, std::move(box)};
 }
 
 Stream Stream::view(CUstream raw, std::shared_ptr<void> owner) {
   auto box = std::make_shared<detail::StreamBox>();
-  box->handle = raw;
   box->owner = std::move(owner);
-  return Stream{std::move(box)};
+  return {raw, std::move(box)};
 }
 
 Stream Stream::legacy_default() { return view(CU_STREAM_LEGACY); }
@@ -98,13 +108,19 @@ void Stream::close() noexcept {
   raw_ = nullptr;
 }
 
-bool Stream::is_nonblocking() const {
+ContextRef StreamRef::context() const {
+  CUcontext handle = nullptr;
+  CUCORE_CALL(cuStreamGetCtx(raw_, &handle));
+  return ContextRef{handle};
+}
+
+bool StreamRef::is_nonblocking() const {
   unsigned flags = 0;
   CUCORE_CALL(cuStreamGetFlags(raw_, &flags));
   return (flags & CU_STREAM_NON_BLOCKING) != 0;
 }
 
-int Stream::priority() const {
+int StreamRef::priority() const {
   int value = 0;
   CUCORE_CALL(cuStreamGetPriority(raw_, &value));
   return value;
@@ -112,9 +128,7 @@ int Stream::priority() const {
 
 Context Stream::context() const {
   if (box_ && box_->context) return box_->context;
-  CUcontext handle = nullptr;
-  CUCORE_CALL(cuStreamGetCtx(raw_, &handle));
-  return Context::view(handle);
+  return Context::view(StreamRef::context());
 }
 
 int Stream::device() const { return context().device(); }

@@ -15,8 +15,20 @@
 
 namespace cucore {
 
-CUDAError::CUDAError(int code, std::string name, const std::string& text)
-    : std::runtime_error{text}, code_{code}, name_{std::move(name)} {}
+CUDAError::CUDAError(int code, std::string name, const std::string& text, std::string call,
+                     std::string object)
+    : std::runtime_error{text},
+      code_{code},
+      name_{std::move(name)},
+      call_{std::move(call)},
+      object_{std::move(object)} {}
+CUDAError::CUDAError(const CUDAError& error, const std::string& text, std::string object)
+    : std::runtime_error{text},
+      code_{error.code_},
+      name_{error.name_},
+      call_{error.call_},
+      object_{error.object_.empty() ? std::move(object) : error.object_},
+      notes_{error.notes_} {}
 CUDAError::~CUDAError() = default;
 OutOfMemoryError::~OutOfMemoryError() = default;
 NVRTCError::~NVRTCError() = default;
@@ -123,9 +135,9 @@ FirstFault& first_fault() {  // never destroyed: threads may fail while the proc
   return *instance;
 }
 
-/// "kernel k" of a report that begins with it; else "an earlier kernel".
-std::string culprit(const std::string& report) {
-  if (!report.starts_with("kernel ")) return "an earlier kernel or copy";
+/// "kernel k" of a report that begins with it; else empty.
+std::string faulty_kernel(const std::string& report) {
+  if (!report.starts_with("kernel ")) return {};
   return report.substr(0, report.find_first_of(": ", 7));
 }
 
@@ -139,8 +151,10 @@ std::string fault_text(CUresult code, const std::string& function) {
     return std::string{result_text(code)} + " (" + function + ")" +
            (report.empty() ? "" : "\n" + report);
   }
-  return "this context was broken by " + culprit(report) + ", not by " + function +
-         "; see the first error, from " + first.call + (report.empty() ? "" : "\n" + report);
+  const std::string kernel = faulty_kernel(report);
+  return "this context was broken by " + (kernel.empty() ? "an earlier kernel or copy" : kernel) +
+         ", not by " + function + "; see the first error, from " + first.call +
+         (report.empty() ? "" : "\n" + report);
 }
 
 }  // namespace
@@ -169,19 +183,21 @@ void fail(CUresult code, const char* call) {
     text += ": " + std::string{missing} + " is not in this driver (" + info.path + ", version " +
             std::to_string(info.version / 1000) + "." + std::to_string(info.version % 1000 / 10) +
             ")";
-    throw CUDAError{static_cast<int>(code), result_name(code), text};
+    throw CUDAError{static_cast<int>(code), result_name(code), text, function};
   }
   text += ": ";
+  std::string object;
   if (is_kernel_fault(code)) {
     text += fault_text(code, function);
+    object = faulty_kernel(detail::last_fault_report());
   } else {
     text += result_text(code);
     if (CUCORE_PROTECTION("error-names-call")) text += " (" + function + ")";
   }
   if (const char* hint = advice(code); *hint != '\0') text += std::string{"; "} + hint;
   if (code == CUDA_ERROR_OUT_OF_MEMORY)
-    throw OutOfMemoryError{static_cast<int>(code), result_name(code), text};
-  throw CUDAError{static_cast<int>(code), result_name(code), text};
+    throw OutOfMemoryError{static_cast<int>(code), result_name(code), text, function};
+  throw CUDAError{static_cast<int>(code), result_name(code), text, function, object};
 }
 
 }  // namespace cucore

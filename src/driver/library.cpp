@@ -46,7 +46,7 @@ std::string path_of(void* handle, const std::string& fallback) {
   return fallback;
 }
 
-Library open(const std::string& name, std::vector<std::string>& tried) {
+DriverLibrary open(const std::string& name, std::vector<std::string>& tried) {
   void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* reason = dlerror();
@@ -69,12 +69,12 @@ std::string folder_of_this_library() {
 
 }  // namespace
 
-void* Library::symbol(const char* name) const noexcept { return dlsym(handle, name); }
+void* DriverLibrary::symbol(const char* name) const noexcept { return dlsym(handle, name); }
 
 /// Searches the linker's folders instead of calling dlopen() with the bare name: dlopen() resolves
 /// an empty or relative entry of LD_LIBRARY_PATH against the working directory, where another user
 /// may have placed a file.
-Library open_gpu_library(std::vector<std::string>& tried) {
+DriverLibrary open_gpu_library(std::vector<std::string>& tried) {
   if (void* loaded = dlopen(kDriverName, RTLD_NOLOAD | RTLD_NOW | RTLD_LOCAL))
     return {loaded, path_of(loaded, kDriverName)};  // already loaded in this process
   if (!CUCORE_PROTECTION("absolute-driver-path")) return open(kDriverName, tried);
@@ -86,7 +86,7 @@ Library open_gpu_library(std::vector<std::string>& tried) {
         std::find(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), paths[i]) !=
             paths.begin() + static_cast<std::ptrdiff_t>(i))
       continue;
-    if (Library library = open(paths[i], tried)) return library;
+    if (DriverLibrary library = open(paths[i], tried)) return library;
   }
   tried.push_back(std::string{kDriverName} +
                   ": not found in the system's library folders or in LD_LIBRARY_PATH (entries that "
@@ -103,7 +103,7 @@ DriverNameScope::DriverNameScope() noexcept {
                         driver_is_loaded();  // not NVIDIA's: dlopen() above would have found it
     std::vector<std::string> ignored;
     if (!on_cpu && open_gpu_library(ignored)) return;  // driver libraries are never closed
-    if (const Library cpu = open_cpu_library(ignored))
+    if (const DriverLibrary cpu = open_cpu_library(ignored))
       handle_ = dlopen((cpu.path.substr(0, cpu.path.rfind('/') + 1) + kAliasName).c_str(),
                        RTLD_NOW | RTLD_LOCAL);
   } catch (const std::exception&) {  // out of memory: NVRTC then uses the linker's own search
@@ -114,10 +114,10 @@ DriverNameScope::~DriverNameScope() {
   if (handle_ != nullptr) dlclose(handle_);
 }
 
-Library open_cpu_library(std::vector<std::string>& tried) {
+DriverLibrary open_cpu_library(std::vector<std::string>& tried) {
   if (const char* given = std::getenv("CUCORE_CPU_LIBRARY"); given != nullptr && *given != '\0') {
     if (*given == '/') {
-      Library library = open(given, tried);
+      DriverLibrary library = open(given, tried);
       if (!library) tried.back().insert(0, "CUCORE_CPU_LIBRARY=");
       return library;
     }

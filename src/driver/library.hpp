@@ -10,7 +10,7 @@
 namespace cucore::detail {
 
 /// An open library. It is never closed: driver libraries own threads and exit handlers.
-struct Library {
+struct DriverLibrary {
   void* handle = nullptr;
   std::string path;
   explicit operator bool() const noexcept { return handle != nullptr; }
@@ -19,11 +19,11 @@ struct Library {
 
 /// Opens NVIDIA's libcuda.so.1 from the linker's search path, never from the working directory.
 /// Appends every failed attempt to `tried`.
-Library open_gpu_library(std::vector<std::string>& tried);
+DriverLibrary open_gpu_library(std::vector<std::string>& tried);
 
 /// Opens libcucore_cpu.so in the folder of libcucore.so, or the absolute path in
 /// CUCORE_CPU_LIBRARY. Appends every failed attempt to `tried`.
-Library open_cpu_library(std::vector<std::string>& tried);
+DriverLibrary open_cpu_library(std::vector<std::string>& tried);
 
 /// Makes the soname libcuda.so.1 resolve to the driver that CUCORE_DEVICE selects while this object
 /// exists: the CPU device if it is selected or loaded, otherwise the result of open_gpu_library().

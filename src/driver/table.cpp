@@ -194,7 +194,7 @@ std::string join_lines(const std::vector<std::string>& tried) {
 }
 
 /// What the CPU device wrote into its log last: why it did not start. Empty for other drivers.
-std::string last_logged(const Library& library) {
+std::string last_logged(const DriverLibrary& library) {
   const auto dump =
       reinterpret_cast<decltype(&::cuLogsDumpToMemory)>(library.symbol("cuLogsDumpToMemory"));
   if (library.symbol("cucoreGetLastFaultReport") == nullptr || dump == nullptr) return {};
@@ -207,7 +207,7 @@ std::string last_logged(const Library& library) {
 }
 
 /// Why cuInit failed: the device's own words, or the variable that hides the devices.
-std::string reason_for(const Library& library, CUresult code) {
+std::string reason_for(const DriverLibrary& library, CUresult code) {
   if (std::string line = last_logged(library); !line.empty()) return ": " + line;
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (code == CUDA_ERROR_NO_DEVICE && visible != nullptr)
@@ -217,7 +217,7 @@ std::string reason_for(const Library& library, CUresult code) {
 }
 
 /// Number of devices of a driver library, or -1 with the reason appended to `tried`.
-int device_count(const Library& library, std::vector<std::string>& tried) {
+int device_count(const DriverLibrary& library, std::vector<std::string>& tried) {
   const auto init = reinterpret_cast<decltype(&::cuInit)>(library.symbol("cuInit"));
   const auto count =
       reinterpret_cast<decltype(&::cuDeviceGetCount)>(library.symbol("cuDeviceGetCount"));
@@ -240,7 +240,7 @@ int device_count(const Library& library, std::vector<std::string>& tried) {
 }
 
 /// Fills the table from a library; a function that the library lacks keeps its stub.
-void fill(State& s, const Library& library) {
+void fill(State& s, const DriverLibrary& library) {
   using Find = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
   const auto find = reinterpret_cast<Find>(library.symbol("cuGetProcAddress_v2"));
   s.info.per_thread_stream = flag("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM");
@@ -281,7 +281,7 @@ void fill(State& s, const Library& library) {
 void load(State& s) {
   const DeviceChoice selected = device_choice();
   std::vector<std::string> tried;
-  Library library;
+  DriverLibrary library;
   if (selected != DeviceChoice::cpu) {
     library = open_gpu_library(tried);
     if (library && device_count(library, tried) <= 0) library = {};

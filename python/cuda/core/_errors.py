@@ -9,6 +9,8 @@ from typing import Any
 class CUDAError(Exception):
     """A call into CUDA failed. ``code`` is the result as an int, ``name`` its symbol.
 
+    ``call`` is the function that failed, ``object`` what it was called with (``"kernel saxpy"``); None where that is unknown.
+
     >>> try:
     ...     Device(99)
     ... except (CUDAError, ValueError) as error:
@@ -20,14 +22,25 @@ class CUDAError(Exception):
 
     code: int | None
     name: str | None
+    call: str | None
+    object: str | None
 
-    def __init__(self, message: str = "", code: int | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        code: int | None = None,
+        name: str | None = None,
+        call: str | None = None,
+        object: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.name = name
+        self.call = call
+        self.object = object
 
-    def __reduce__(self) -> tuple[type, tuple[str, int | None, str | None]]:
-        return type(self), (str(self), self.code, self.name)
+    def __reduce__(self) -> tuple[type, tuple[str | int | None, ...]]:
+        return type(self), (str(self), self.code, self.name, self.call, self.object)
 
 
 class OutOfMemoryError(CUDAError, MemoryError):
@@ -54,9 +67,16 @@ def _library_error(name: str, module_name: str, base_name: str) -> type[CUDAErro
     module = import_module(module_name)
     base = getattr(module, base_name)
 
-    def __init__(self: Any, message: str = "", code: int | None = None, name: str | None = None) -> None:
+    def __init__(
+        self: Any,
+        message: str = "",
+        code: int | None = None,
+        name: str | None = None,
+        call: str | None = None,
+        object: str | None = None,
+    ) -> None:
         Exception.__init__(self, message)  # the next one in line wants a status
-        self.code, self.name = code, name
+        self.code, self.name, self.call, self.object = code, name, call, object
         self.status = module.Result(code)
 
     text = f"{base_name.removesuffix('Error')} failed; the text carries its log. It is also {module_name}.{base_name}."

@@ -141,7 +141,7 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
     made.is_plain = !is_managed;
     memory_line.free.store(driver().cuMemFreeAsync, std::memory_order_relaxed);
     memory_line.allocate.store(driver().cuMemAllocFromPoolAsync, std::memory_order_relaxed);
-    if (on == &storage) made.capture = capture_of(*on);  // a builder's stream, among others
+    if (on == &storage) made.capture = on->capture_id();  // a builder's stream, among others
     return wrap(is_managed ? managed_buffer_type() : plain, std::move(made));
   }
   nb::object stream_object =
@@ -188,32 +188,6 @@ CUdeviceptr pointer_argument(PyObject* object) {
   return static_cast<CUdeviceptr>(value);
 }
 
-MemoryTraits traits_of(const PyBuffer& buffer) {
-  if (const auto& resource = buffer.buffer.memory_resource()) {
-    return {resource->is_device_accessible(), resource->is_host_accessible(),
-            resource->is_managed(), resource->device_id()};
-  }
-  // Foreign memory: ask the driver.
-  MemoryTraits traits;
-  unsigned type = 0;
-  int ordinal = -1;
-  unsigned managed = 0;
-  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                  CU_POINTER_ATTRIBUTE_IS_MANAGED};
-  void* answers[] = {&type, &ordinal, &managed};
-  const CUresult code = driver().cuPointerGetAttributes(3, wanted, answers, buffer.buffer.handle());
-  if (code != CUDA_SUCCESS || type == 0) {  // memory the driver does not know: the host's own
-    traits.host = true;
-    return traits;
-  }
-  traits.device = true;
-  traits.managed = managed != 0;
-  traits.host = type == CU_MEMORYTYPE_HOST || traits.managed;
-  traits.device_id = type == CU_MEMORYTYPE_HOST && !traits.managed ? -1 : ordinal;
-  return traits;
-}
-
 namespace {
 
 /// Any close.
@@ -253,7 +227,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   parse("__dlpack__", names, 0, 0, args, nargs, kwnames, given);
   check_dlpack_stream(given[0]);
   const PyBuffer& value = open_buffer(self);
-  const MemoryTraits traits = traits_of(value);
+  const MemoryTraits traits = value.buffer.traits();
   const DLDevice device = dl_device_of(traits);
   check_dlpack_request(device, given[2], given[3]);
   DLTensor tensor{};
@@ -271,7 +245,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
 }
 
 PyObject* buffer_dlpack_device(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
-  const DLDevice device = dl_device_of(traits_of(open_buffer(self)));
+  const DLDevice device = dl_device_of(open_buffer(self).buffer.traits());
   return Py_BuildValue("(ii)", static_cast<int>(device.device_type), device.device_id);
 }
 
@@ -280,7 +254,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   try {
     const nb::ft_object_guard alone{nb::handle{self}};
     PyBuffer& value = open_buffer(self);
-    if (!traits_of(value).host) {
+    if (!value.buffer.traits().host) {
       PyErr_SetString(PyExc_BufferError,
                       "the buffer lies in device memory, which the host cannot reach: copy it to "
                       "host memory with copy_to()");
@@ -536,17 +510,18 @@ void bind_buffer(nb::module_& m) {
       [](const PyBuffer& b) -> nb::object { return b.owner.is_valid() ? b.owner : nb::none(); },
       "What keeps the memory alive when it is somebody else's.");
   def_value(
-      cls, "device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
+      cls, "device_id", [](nb::handle s) { return open_buffer(s.ptr()).buffer.traits().device_id; },
       "The number of the device the memory is on, -1 for host memory.");
   def_value(
       cls, "is_device_accessible",
-      [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device; },
+      [](nb::handle s) { return open_buffer(s.ptr()).buffer.traits().device; },
       "True when kernels can use the memory.");
   def_value(
-      cls, "is_host_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).host; },
+      cls, "is_host_accessible",
+      [](nb::handle s) { return open_buffer(s.ptr()).buffer.traits().host; },
       "True when the host can read and write it directly.");
   def_value(
-      cls, "is_managed", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).managed; },
+      cls, "is_managed", [](nb::handle s) { return open_buffer(s.ptr()).buffer.traits().managed; },
       "True when it moves between host and device by itself.");
   def_value(
       cls, "is_mapped", [](const PyBuffer& b) { return b.mapped; },

@@ -54,10 +54,7 @@ class Used {
 };
 
 bool is_pageable(const void* address) {
-  unsigned type = 0;
-  return driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                        reinterpret_cast<CUdeviceptr>(address)) != CUDA_SUCCESS ||
-         type == 0;
+  return detail::memory_type(reinterpret_cast<CUdeviceptr>(address)).value_or(0) == 0;
 }
 
 /// copy_batch() with one pair, for CopyOptions.
@@ -99,11 +96,8 @@ void retain_if_captured(PyObject* stream, PyObject* self, PyObject* other) {
 void check_graph_memory(const PyBuffer& buffer, const Stream& stream) {
   if (buffer.capture == 0) [[likely]]
     return;
-  if (capture_of(stream) == buffer.capture) return;
-  unsigned type = 0;
-  if (driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                     buffer.buffer.handle()) == CUDA_SUCCESS)
-    return;
+  if (stream.capture_id() == buffer.capture) return;
+  if (detail::memory_type(buffer.buffer.handle())) return;
   throw InvalidStateError(
       "the buffer's memory belongs to a graph that is gone, or that has not been launched");
 }
@@ -123,14 +117,6 @@ void copy(PyObject* into, PyObject* of, const Stream& stream) {
 }
 
 }  // namespace
-
-std::uint64_t capture_of(const Stream& stream) {
-  CUstreamCaptureStatus status{};
-  cuuint64_t id = 0;
-  const CUresult code = driver().cuStreamGetCaptureInfo(stream.handle(), &status, &id, nullptr,
-                                                        nullptr, nullptr, nullptr);
-  return code == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
-}
 
 PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                            PyObject* kwnames) {

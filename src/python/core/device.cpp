@@ -67,14 +67,6 @@ PyObject* singleton(int id) {
   return make_singletons(id);
 }
 
-int current_or_zero() {
-  CUdevice handle = 0;
-  const CUresult code = driver().cuCtxGetDevice(&handle);
-  if (code == CUDA_SUCCESS) [[likely]]
-    return handle;
-  return Device::current().device_id();  // none is current, or one that was destroyed
-}
-
 PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
     const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
@@ -87,7 +79,8 @@ PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject*
       parse("Device", names, 1, 0, args, nargs, kwnames, out);
       given = out[0];
     }
-    const int id = given == nullptr || given == Py_None ? current_or_zero() : device_number(given);
+    const int id =
+        given == nullptr || given == Py_None ? Device::current_id() : device_number(given);
     return Py_NewRef(singleton(id));
   } catch (...) {
     set_python_error();
@@ -119,16 +112,6 @@ const Context& bound_context(PyDevice& device) {
   return device.context;
 }
 
-/// True when cuDevicePrimaryCtxReset, or releases that do not match, have ended the primary
-/// context.
-bool was_reset(const PyDevice& device) {
-  unsigned flags = 0;
-  int active = 0;
-  return device.context.is_primary() &&
-         driver().cuDevicePrimaryCtxGetState(device.id, &flags, &active) == CUDA_SUCCESS &&
-         active == 0;
-}
-
 PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                              PyObject* kwnames) {
   static const Names<1> names{"ctx"};
@@ -136,7 +119,7 @@ PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t n
   parse("set_current", names, 1, 0, args, nargs, kwnames, given);
   PyDevice& device = device_of(self);
   if (given[0] == nullptr || given[0] == Py_None) {
-    if (!device.context || device.context.is_green() || was_reset(device))
+    if (!device.context || device.context.is_green() || device.context.was_reset())
       device.context = Context::primary(device.id);
     device.context.set_current();
     device.context_object.reset();
@@ -154,12 +137,7 @@ PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t n
                             std::to_string(context.device()) + ", not to device " +
                             std::to_string(device.id));
   }
-  CUcontext previous = nullptr;
-  CUCORE_CALL(cuCtxGetCurrent(&previous));
-  Context old =
-      previous != nullptr
-          ? (device.context.handle() == previous ? device.context : Context::view(previous))
-          : Context{};
+  Context old = device.context == ContextRef::current() ? device.context : Context::current();
   context.set_current();
   device.context = context;
   nb::object before = std::exchange(device.context_object, nb::borrow(given[0]));
@@ -207,11 +185,7 @@ PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t narg
 void sync_context_by_thread(const Context& context) {
   constexpr int kWaiting = -1;
   const auto result = std::make_shared<std::atomic<int>>(kWaiting);
-  std::thread([result, context] {
-    CUresult code = driver().cuCtxSetCurrent(context.handle());
-    if (code == CUDA_SUCCESS) code = driver().cuCtxSynchronize();
-    result->store(code);
-  }).detach();
+  std::thread([result, context] { result->store(detail::synchronize(context)); }).detach();
   const auto query = [](void* state) {
     const int code = static_cast<std::atomic<int>*>(state)->load();
     return code == kWaiting ? CUDA_ERROR_NOT_READY : static_cast<CUresult>(code);
@@ -235,7 +209,7 @@ PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
     const Event event = Event::create(context);
     const auto record = [&] {
       WithoutGil release;
-      return driver().cuCtxRecordEvent(context.handle(), event.handle());
+      return detail::record(context, event);
     };
     if (record() == CUDA_SUCCESS) {
       sync_event(event.handle());

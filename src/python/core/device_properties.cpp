@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "cucore/device.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -216,14 +217,7 @@ int DeviceProperties::value(CUdevice_attribute attribute) {
   std::atomic<long>& slot = (*cache_)[static_cast<std::size_t>(attribute)];
   const long known = slot.load(std::memory_order_relaxed);
   if (known != kUnknown) return static_cast<int>(known);
-  int value = 0;
-  CUdevice device = 0;
-  CUCORE_CALL(cuDeviceGet(&device, device_));
-  const CUresult code = driver().cuDeviceGetAttribute(&value, attribute, device);
-  if (code == CUDA_ERROR_INVALID_VALUE)
-    value = 0;  // an older driver that has never heard of it
-  else
-    check(code, "cuDeviceGetAttribute");
+  const int value = Device{device_}.attribute_or(attribute, 0);
   slot.store(value, std::memory_order_relaxed);
   return value;
 }

@@ -4,12 +4,11 @@
 
 #include <cstdint>
 
+#include "cucore/buffer.hpp"
 #include "cucore/dlpack.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
-
-struct MemoryTraits;
 
 using namespace dlpack;
 

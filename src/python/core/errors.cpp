@@ -30,7 +30,11 @@ static void raise_cuda_error(const CUDAError& error, const char* class_name) {
   nb::object type = nb::steal(error_class(class_name));
   nb::object text = readable(error.what());
   if (!text.is_valid()) throw nb::python_error();
-  nb::object value = type(text, error.code(), error.name().c_str());
+  const auto or_none = [](const std::string& known) {
+    return known.empty() ? nb::none() : readable(known.c_str());
+  };
+  nb::object value = type(text, error.code(), error.name().c_str(), or_none(error.call()),
+                          or_none(error.object()));
   // __notes__ is what add_note() of Python 3.11 and later fills.
   if (CUCORE_PROTECTION("cleanup-errors-attached") && !error.notes().empty()) {
     nb::list notes;

@@ -78,7 +78,7 @@ struct PyGraph {
  private:
   static bool is_pending(const Event& event) noexcept {
     const detail::Waiting waiting{host_calls_are_pending()};
-    return driver().cuEventQuery(event.handle()) == CUDA_ERROR_NOT_READY;
+    return detail::query(event) == CUDA_ERROR_NOT_READY;
   }
   void retire(nb::object things) noexcept {
     if (last.is_closed()) return;
@@ -102,21 +102,19 @@ struct PyGraph {
     if (is_exposed &&
         !interpreter_is_ending()) {  // where it runs, if it does, nobody knows: wait for all
       WithoutGil release;
-      (void)driver().cuCtxSynchronize();
+      (void)detail::synchronize_current_context();
     }
     if (last.is_closed()) return false;
     const detail::Waiting waiting{host_calls_are_pending()};
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    (void)driver().cuStreamIsCapturing(last.handle(), &status);
-    if (status != CU_STREAM_CAPTURE_STATUS_NONE) return true;  // to ask would end that capture
-    return driver().cuStreamQuery(last.handle()) == CUDA_ERROR_NOT_READY;
+    if (detail::takes_part_in_capture(last)) return true;  // to ask would end that capture
+    return detail::query(last) == CUDA_ERROR_NOT_READY;
   }
   /// At the interpreter's end: whether a stream comes to rest soon. Nobody is left later to let go
   /// of Python's objects; a kernel that does not end must not keep the process, so that all graphs
   /// together wait for one second at most.
-  static bool settles(CUstream stream) {
+  static bool settles(StreamRef stream) {
     static std::chrono::milliseconds patience{1000};
-    while (driver().cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
+    while (detail::query(stream) == CUDA_ERROR_NOT_READY) {
       if (patience.count() <= 0) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
       patience -= std::chrono::milliseconds{1};
@@ -125,21 +123,19 @@ struct PyGraph {
   }
   /// The driver lets go of things once the last launch is done.
   void keep_until_done(std::shared_ptr<void> things) const {
-    auto* owner = new std::shared_ptr<void>{std::move(things)};
     std::optional<detail::Waiting> waiting{host_calls_are_pending()};
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    (void)driver().cuStreamIsCapturing(last.handle(), &status);
-    if (status != CU_STREAM_CAPTURE_STATUS_NONE)
-      return;  // rare, and not worth a node: kept for good
-    if (interpreter_is_ending() && settles(last.handle())) return forget_owner(owner);
-    const CUresult code = driver().cuLaunchHostFunc(last.handle(), &forget_owner, owner);
-    waiting.reset();
-    if (code == CUDA_SUCCESS) return;
-    if (!interpreter_is_ending()) {  // nobody tells when the launch is done: wait for it
-      WithoutGil release;
-      (void)driver().cuStreamSynchronize(last.handle());
+    if (detail::takes_part_in_capture(last)) {  // rare, and not worth a node: kept for good
+      new std::shared_ptr<void>{std::move(things)};
+      return;
     }
-    forget_owner(owner);
+    const bool is_done = interpreter_is_ending() && settles(last);
+    if (!is_done && detail::forget_after(last, things)) return;
+    waiting.reset();
+    if (!is_done && !interpreter_is_ending()) {  // nobody tells when the launch is done: wait
+      WithoutGil release;
+      (void)detail::synchronize(last);
+    }
+    forget_owner(new std::shared_ptr<void>{std::move(things)});
   }
 };
 

@@ -38,7 +38,8 @@ static void bind_capture(nb::module_& m) {
       "launch_host",
       [](const Stream& stream, nb::handle callable, std::size_t address, std::size_t data) {
         const HostNodeParams call = host_call(callable, address, data);
-        CUCORE_CALL_WITHOUT_GIL(cuLaunchHostFunc(stream.handle(), call.function, call.data));
+        const WithoutGil release;
+        stream.call_host(call.function, call.data);
       },
       "stream"_a, "callable"_a.none(), "address"_a, "data"_a);
 }

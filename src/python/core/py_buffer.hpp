@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/query.hpp"
 #include "cucore/buffer.hpp"
 #include "kept.hpp"
 #include "loan.hpp"
@@ -28,13 +29,11 @@ struct PyBuffer {
   int views = 0;              ///< memoryviews, arrays and strided views that see the memory
   std::unique_ptr<PyBuffer> left;  ///< closed, but still seen: goes with the last view
 
-  /// Before discarded memory goes back to its pool: pages that stay marked would lose what the
-  /// host writes for the next owner. To move them is not enough (an H200 then still read what was
-  /// there before the discard); a write ends it.
+  /// Before discarded memory goes back to its pool.
   void revive(StreamRef stream) noexcept {
     if (!std::exchange(discarded, false)) return;
     const WithoutGil unlocked;
-    (void)driver().cuMemsetD8Async(buffer.handle(), 0, buffer.size(), stream.handle());
+    cucore::detail::end_discard(buffer, stream);
   }
   /// Gives the memory back, or leaves that to the views that still see it. Where it waits for work
   /// it does so without the GIL, which the host callbacks among that work need.
@@ -152,9 +151,6 @@ nb::object hold_memory(PyObject* buffer);
 /// itself.
 nb::object hold(nb::handle thing);
 
-/// Which capture a stream is in; 0: in none.
-std::uint64_t capture_of(const Stream& stream);
-
 // Methods of Buffer, in buffer_copy.cpp.
 PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                            PyObject* kwnames);
@@ -164,14 +160,5 @@ PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
 
 /// The address an int, a CUdeviceptr or None stands for.
 CUdeviceptr pointer_argument(PyObject* object);
-
-/// Where memory can be used from, and where it lies.
-struct MemoryTraits {
-  bool device = false;
-  bool host = false;
-  bool managed = false;
-  int device_id = -1;
-};
-MemoryTraits traits_of(const PyBuffer& buffer);
 
 }  // namespace cucore::python

@@ -40,7 +40,7 @@ void bind_strided(nb::module_& m) {
   m.def("pointer_traits", [](std::size_t ptr) {
     PyBuffer probe;
     probe.buffer = Buffer::view(ptr, 0);
-    const MemoryTraits t = traits_of(probe);
+    const MemoryTraits t = probe.buffer.traits();
     return nb::make_tuple(t.device, t.host, t.managed, t.device_id);
   });
   m.def("host_address", [](nb::handle object, bool writable) {

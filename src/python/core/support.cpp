@@ -431,15 +431,17 @@ void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void
 }
 
 void sync_stream(CUstream stream) {
-  wait_interruptible([](void* s) { return driver().cuStreamQuery(static_cast<CUstream>(s)); },
-                     [](void* s) { return driver().cuStreamSynchronize(static_cast<CUstream>(s)); },
-                     stream, "cuStreamSynchronize");
+  static constexpr auto named = [](void* s) { return StreamRef{static_cast<CUstream>(s)}; };
+  wait_interruptible([](void* s) { return detail::query(named(s)); },
+                     [](void* s) { return detail::synchronize(named(s)); }, stream,
+                     "cuStreamSynchronize");
 }
 
 void sync_event(CUevent event) {
-  wait_interruptible([](void* e) { return driver().cuEventQuery(static_cast<CUevent>(e)); },
-                     [](void* e) { return driver().cuEventSynchronize(static_cast<CUevent>(e)); },
-                     event, "cuEventSynchronize");
+  static constexpr auto named = [](void* e) { return EventRef{static_cast<CUevent>(e)}; };
+  wait_interruptible([](void* e) { return detail::query(named(e)); },
+                     [](void* e) { return detail::synchronize(named(e)); }, event,
+                     "cuEventSynchronize");
 }
 
 }  // namespace cucore::python

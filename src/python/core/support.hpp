@@ -13,6 +13,7 @@
 #include <string>
 
 #include "binding.hpp"
+#include "core/query.hpp"
 #include "cucore/context.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
@@ -20,16 +21,6 @@
 #include "cucore/stream.hpp"
 #include "protection.hpp"
 #include "python/gil.hpp"
-
-/// CUCORE_CALL without the interpreter's lock, for functions that may wait: for the device, whose
-/// host functions need that lock, or for a lock of the driver that a thread holds which needs it.
-#define CUCORE_CALL_WITHOUT_GIL(call)          \
-  ::cucore::check(                             \
-      [&] {                                    \
-        ::cucore::python::WithoutGil released; \
-        return ::cucore::driver().call;        \
-      }(),                                     \
-      #call)
 
 namespace cucore::python {
 

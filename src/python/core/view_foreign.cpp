@@ -250,10 +250,8 @@ nb::object view_of_cupy(nb::handle type, PyObject* array, PyObject* stream_ptr) 
   const nb::object address = ptr.of(memory.ptr());
   t.data = PyLong_AsVoidPtr(address.ptr());
   if (t.data == nullptr) return PyErr_Clear(), nb::none();
-  unsigned managed = 0;
-  if (driver().cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                     reinterpret_cast<CUdeviceptr>(t.data)) != CUDA_SUCCESS ||
-      managed != 0)
+  // Managed memory, and memory that the driver does not know, is left to CuPy's own export.
+  if (cucore::detail::managed_memory(reinterpret_cast<CUdeviceptr>(t.data)).value_or(true))
     return nb::none();
   t.device = {kDLCUDA, static_cast<std::int32_t>(integer(device_id.of(memory.ptr()).ptr()))};
   std::int64_t extents[kMostDimensions];

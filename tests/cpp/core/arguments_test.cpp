@@ -82,8 +82,16 @@ static_assert(!std::is_convertible_v<cucore::StreamRef, cucore::Stream>);
 static_assert(
     !std::is_convertible_v<CUstream, cucore::StreamRef>);  // explicit: a null is a mistake
 static_assert(std::is_convertible_v<cucore::Event, cucore::EventRef>);
-static_assert(std::is_trivially_copyable_v<cucore::StreamRef>);
-static_assert(sizeof(cucore::StreamRef) == sizeof(CUstream));
+template <class Owner, class View, class Handle>
+constexpr bool kOwnerAndView =
+    std::is_convertible_v<Owner, View> && !std::is_convertible_v<View, Owner> &&
+    !std::is_convertible_v<Handle, View> && std::is_trivially_copyable_v<View> &&
+    sizeof(View) == sizeof(Handle);
+static_assert(kOwnerAndView<cucore::Context, cucore::ContextRef, CUcontext>);
+static_assert(kOwnerAndView<cucore::Stream, cucore::StreamRef, CUstream>);
+static_assert(kOwnerAndView<cucore::Event, cucore::EventRef, CUevent>);
+static_assert(std::is_base_of_v<cucore::MemoryPoolRef, cucore::MemoryPool> &&
+              std::is_trivially_copyable_v<cucore::MemoryPoolRef>);
 static_assert(!std::is_copy_constructible_v<cucore::ScopedContext>);
 
 TEST(Arguments, AreCheckedWhenTheProgramIsCompiled) { SUCCEED(); }

@@ -74,6 +74,8 @@ TEST_F(LaunchTest, ARefusedShapeIsDescribed) {
   } catch (const CUDAError& error) {
     EXPECT_NE(std::string{error.what()}.find("block (4096, 1, 1)"), std::string::npos)
         << error.what();
+    EXPECT_EQ(error.call(), "cuLaunchKernel");
+    EXPECT_EQ(error.object(), "kernel add_value");
   }
 }
 

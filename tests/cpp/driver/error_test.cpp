@@ -25,7 +25,22 @@ TEST(Error, ErrorHasCodeNameAndFunction) {
     EXPECT_EQ(error.code(), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(error.name(), "CUDA_ERROR_INVALID_VALUE");
     EXPECT_NE(std::string{error.what()}.find("(cuMemcpyAsync)"), std::string::npos) << error.what();
+    EXPECT_EQ(error.call(), "cuMemcpyAsync");
+    EXPECT_EQ(error.object(), "");
   }
+}
+
+TEST(Error, AnErrorWithMoreTextKeepsItsCodeCallObjectAndNotes) {
+  CUDAError first{1, "NAME", "text", "cuLaunchKernel"};
+  first.add_note("note");
+  const CUDAError more{first, "text and more", "kernel k"};
+  EXPECT_EQ(more.code(), 1);
+  EXPECT_EQ(more.name(), "NAME");
+  EXPECT_STREQ(more.what(), "text and more");
+  EXPECT_EQ(more.call(), "cuLaunchKernel");
+  EXPECT_EQ(more.object(), "kernel k");
+  EXPECT_EQ(more.notes(), first.notes());
+  EXPECT_EQ((CUDAError{more, "again", "kernel other"}).object(), "kernel k");
 }
 
 TEST(Error, OutOfMemoryThrowsItsOwnType) {

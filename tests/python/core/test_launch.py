@@ -330,6 +330,7 @@ def test_launch_on_a_closed_stream_raises(device, kernel):
 def test_failed_launch_error_names_kernel_and_shape(stream, kernel):
     with pytest.raises(CUDAError, match=r"kernel nothing, grid \(1, 1, 1\), block \(4096, 1, 1\)") as caught:
         launch(stream, LaunchConfig(grid=1, block=4096), kernel("nothing"))
+    assert (caught.value.call, caught.value.object) == ("cuLaunchKernel", "kernel nothing")
     assert caught.value.code in (1, 701)
     launch(stream, LaunchConfig(grid=1, block=32), kernel("nothing"))
 

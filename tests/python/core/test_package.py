@@ -49,9 +49,11 @@ def test_every_public_name_exists():
 
 
 def test_errors_keep_their_code_and_pickle():
-    error = CUDAError("CUDA_ERROR_X: text", 700, "CUDA_ERROR_X")
+    error = CUDAError("CUDA_ERROR_X: text", 700, "CUDA_ERROR_X", "cuLaunchKernel", "kernel k")
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.code, again.name) == (str(error), 700, "CUDA_ERROR_X")
+    assert (again.call, again.object) == ("cuLaunchKernel", "kernel k")
+    assert (CUDAError("text").call, CUDAError("text").object) == (None, None)
     assert issubclass(NVRTCError, CUDAError)
 
 

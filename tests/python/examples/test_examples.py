@@ -46,3 +46,19 @@ def test_examples_page_lists_every_example() -> None:
     assert listed == {
         str(path.relative_to(examples)) for path in examples.glob("*/*") if path.suffix in (".py", ".cpp")
     }
+
+
+# Python examples without a C++ program of the same name, and why.
+OTHER_NAME = {"saxpy_bindings": "saxpy_driver"}  # cuda.bindings in Python is the driver table in C++
+NO_TWIN = {
+    "cupy_extension": "CuPy is a library of Python",
+    "torch_extension": "the example is about tensors of PyTorch in Python",
+}
+
+
+def test_every_python_example_has_a_cpp_twin_or_a_reason() -> None:
+    python = {path.stem for path in FOLDER.glob("*.py")}
+    cpp = {path.stem for path in (FOLDER.parent / "cpp").glob("*.cpp")}
+    assert set(NO_TWIN) <= python and set(OTHER_NAME) <= python
+    twins = {OTHER_NAME.get(name, name) for name in python - set(NO_TWIN)}
+    assert twins == cpp
