@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <stdexcept>
 
 #include "cucore/abi/driver.h"
 #include "cucore/buffer_ref.hpp"
@@ -63,9 +64,17 @@ struct CopyOptions {
   friend bool operator==(const CopyOptions&, const CopyOptions&) = default;
 };
 
+/// A stream that takes no batch of copies: one that is being captured, or the legacy default
+/// stream.
+class CUCORE_EXPORT BatchStreamError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+  ~BatchStreamError() override;
+};
+
 /// Copies each source to the destination at the same place, in one call; `options` is one for all,
-/// one each, or none. Throws std::invalid_argument for numbers or sizes that differ, CUDAError in
-/// the legacy default stream.
+/// one each, or none. Throws std::invalid_argument for numbers or sizes that differ, and
+/// BatchStreamError before the driver is called: its own refusal would end a capture.
 ///
 /// Managed memory whose options are the standard ones is copied piece by piece: the batch of a
 /// GPU's driver was seen to read what such a page held before it was discarded, not what the host

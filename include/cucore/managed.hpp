@@ -16,7 +16,8 @@
 namespace cucore {
 
 /// Names managed memory without owning it: of a Buffer from a managed MemoryPool, or of
-/// cuMemAllocManaged. Pass by value.
+/// cuMemAllocManaged. Pass by value. What it is asked throws std::invalid_argument for memory that
+/// is not managed.
 class CUCORE_EXPORT ManagedRef : public BufferRef {
  public:
   using BufferRef::BufferRef;
@@ -30,9 +31,11 @@ class CUCORE_EXPORT ManagedRef : public BufferRef {
   void set_preferred_location(const std::optional<Location>& place) const;  ///< changes that
   /// The devices, and the host, that keep a mapping of the memory.
   [[nodiscard]] std::vector<Location> accessed_by() const;
-  void add_accessed_by(Location place) const;                    ///< lets a place keep a mapping
-  void remove_accessed_by(Location place) const;                 ///< not any more
-  void set_accessed_by(std::span<const Location> places) const;  ///< these and no others
+  /// Lets a device, or the whole host, keep a mapping; std::invalid_argument for a NUMA node.
+  void add_accessed_by(Location place) const;
+  void remove_accessed_by(Location place) const;  ///< not any more
+  /// These and no others. Nothing changes when one of them cannot be.
+  void set_accessed_by(std::span<const Location> places) const;
 
   /// Moves the memory to a place before it is used there.
   void prefetch(Location place, StreamRef stream) const;

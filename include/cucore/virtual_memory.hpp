@@ -40,7 +40,8 @@ class CUCORE_EXPORT VirtualMemoryResource final
       public std::enable_shared_from_this<VirtualMemoryResource> {
  public:
   /// Memory for one device. Throws std::runtime_error where the device has no virtual memory
-  /// management, std::invalid_argument for handles of another operating system.
+  /// management, or no GPUDirect RDMA that the options ask for; std::invalid_argument for handles
+  /// of another operating system.
   static std::shared_ptr<VirtualMemoryResource> create(int device,
                                                        VirtualMemoryResourceOptions options = {});
   ~VirtualMemoryResource() override;
@@ -67,7 +68,10 @@ class CUCORE_EXPORT VirtualMemoryResource final
   [[nodiscard]] std::size_t size_of(CUdeviceptr ptr) const;
   [[nodiscard]] std::size_t num_allocations() const;  ///< how many are not given back
 
-  [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
+  /// False for memory of the host, which belongs to no device.
+  [[nodiscard]] bool is_device_accessible() const noexcept override {
+    return options_.location_type == CU_MEM_LOCATION_TYPE_DEVICE || is_managed();
+  }
   [[nodiscard]] bool is_host_accessible() const noexcept override {
     return options_.location_type != CU_MEM_LOCATION_TYPE_DEVICE;
   }

@@ -31,6 +31,9 @@ inline std::vector<std::size_t> each_its_own(std::size_t count) {
   return indices;
 }
 
+/// Whether a handle names the legacy default stream.
+[[nodiscard]] bool is_legacy_default(StreamRef stream);
+
 /// Drivers refuse batches in the legacy default stream without saying why: throws CUDAError that
 /// does.
 void require_batch_stream(StreamRef stream, const char* function);

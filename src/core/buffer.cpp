@@ -66,7 +66,7 @@ MemoryTraits memory_traits(CUdeviceptr ptr) noexcept {
   traits.device = true;
   traits.managed = managed != 0;
   traits.host = type == CU_MEMORYTYPE_HOST || traits.managed;
-  traits.device_id = type == CU_MEMORYTYPE_HOST && !traits.managed ? -1 : ordinal;
+  traits.device_id = ordinal;
   return traits;
 }
 

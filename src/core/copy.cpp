@@ -133,9 +133,26 @@ void check_batch(std::span<const BufferRef> srcs, std::span<const BufferRef> dst
 
 }  // namespace
 
+BatchStreamError::~BatchStreamError() = default;
+
+static void check_batch_stream(StreamRef stream) {
+  if (detail::is_legacy_default(stream)) {
+    throw BatchStreamError{
+        "a batch of copies, or a copy with options, cannot be queued in the legacy default stream; "
+        "give it a stream of your own, or the default stream of the thread"};
+  }
+  if (stream.is_capturing()) {
+    throw BatchStreamError{
+        "a batch of copies, or a copy with options, cannot be captured into a graph: copy the "
+        "buffers one by one, without options"};
+  }
+}
+
 void copy_batch(StreamRef stream, std::span<const BufferRef> srcs, std::span<const BufferRef> dsts,
                 std::span<const CopyOptions> options) {
   check_batch(srcs, dsts, options.size());
+  if (srcs.empty()) return;
+  check_batch_stream(stream);
   const CopyOptions standard;
   std::vector<BufferRef> from;
   std::vector<BufferRef> into;
@@ -152,7 +169,6 @@ void copy_batch(StreamRef stream, std::span<const BufferRef> srcs, std::span<con
     attributes.push_back(attributes_of(how));
   }
   if (from.empty()) return;
-  detail::require_batch_stream(stream, "copy_batch");
   detail::BatchMemory sources{from};
   detail::BatchMemory targets{into};
   auto indices = detail::each_its_own(attributes.size());

@@ -14,11 +14,31 @@
 namespace cucore {
 namespace {
 
+/// Drivers answer with a bare code, or, where the device reads pageable memory, do something.
+void require_managed(BufferRef memory) {
+  if (is_managed(memory)) return;
+  throw std::invalid_argument{
+      "the memory is not managed: only managed memory has advice and can be prefetched; allocate "
+      "it from a ManagedMemoryResource"};
+}
+
+/// CUDA documents mappings of devices and of the host as a whole.
+bool keeps_mappings(Location place) {
+  return place.is_device() || place.type() == CU_MEM_LOCATION_TYPE_HOST;
+}
+void require_mappable(Location place) {
+  if (keeps_mappings(place)) return;
+  throw std::invalid_argument{
+      "accessed_by takes devices and the whole host, Host(), not one of its NUMA nodes"};
+}
+
 void advise(BufferRef memory, CUmem_advise advice, Location place) {
+  require_managed(memory);
   CUCORE_CALL(cuMemAdvise(memory.handle(), memory.size(), advice, place.raw()));
 }
 
 int range_attribute(BufferRef memory, CUmem_range_attribute attribute) {
+  require_managed(memory);
   int value = 0;
   CUCORE_CALL(
       cuMemRangeGetAttribute(&value, sizeof value, attribute, memory.handle(), memory.size()));
@@ -38,10 +58,13 @@ std::vector<CUmemLocation> one_each(std::span<const Location> places, std::size_
 
 }  // namespace
 
+bool detail::is_legacy_default(StreamRef stream) {
+  return stream.handle() == nullptr ? !driver_info().per_thread_stream
+                                    : stream.handle() == CU_STREAM_LEGACY;
+}
+
 void detail::require_batch_stream(StreamRef stream, const char* function) {
-  const bool is_legacy = stream.handle() == nullptr ? !driver_info().per_thread_stream
-                                                    : stream.handle() == CU_STREAM_LEGACY;
-  if (!is_legacy) return;
+  if (!is_legacy_default(stream)) return;
   throw CUDAError{CUDA_ERROR_INVALID_VALUE, result_name(CUDA_ERROR_INVALID_VALUE),
                   std::string{result_name(CUDA_ERROR_INVALID_VALUE)} + ": " + function +
                       ": no batch can be queued in the legacy default stream; give it a stream "
@@ -89,6 +112,7 @@ void ManagedRef::set_preferred_location(const std::optional<Location>& place) co
 }
 
 std::vector<Location> ManagedRef::accessed_by() const {
+  require_managed(*this);
   std::vector<int> ids(static_cast<std::size_t>(Device::count()) + 1, CU_DEVICE_INVALID);
   CUCORE_CALL(cuMemRangeGetAttribute(ids.data(), ids.size() * sizeof(int),
                                      CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, handle(), size()));
@@ -104,13 +128,16 @@ std::vector<Location> ManagedRef::accessed_by() const {
 }
 
 void ManagedRef::add_accessed_by(Location place) const {
+  require_mappable(place);
   advise(*this, CU_MEM_ADVISE_SET_ACCESSED_BY, place);
 }
 void ManagedRef::remove_accessed_by(Location place) const {
+  if (!keeps_mappings(place)) return;  // it is none of them
   advise(*this, CU_MEM_ADVISE_UNSET_ACCESSED_BY, place);
 }
 
 void ManagedRef::set_accessed_by(std::span<const Location> places) const {
+  for (const Location place : places) require_mappable(place);  // before anything changes
   const auto before = accessed_by();
   for (const Location place : before) {
     if (std::ranges::find(places, place) == places.end()) remove_accessed_by(place);
@@ -121,6 +148,7 @@ void ManagedRef::set_accessed_by(std::span<const Location> places) const {
 }
 
 void ManagedRef::prefetch(Location place, StreamRef stream) const {
+  require_managed(*this);
   CUCORE_CALL(cuMemPrefetchAsync(handle(), size(), place.raw(), 0, stream.handle()));
 }
 void ManagedRef::discard(StreamRef stream) const {

@@ -150,6 +150,12 @@ std::shared_ptr<VirtualMemoryResource> VirtualMemoryResource::create(
     throw std::runtime_error{"device " + std::to_string(device) +
                              " has no virtual memory management"};
   }
+  if (options.gpu_direct_rdma &&
+      Device{device}.attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) == 0) {
+    throw std::runtime_error{"device " + std::to_string(device) +
+                             " does not support GPUDirect RDMA for virtual memory: leave "
+                             "gpu_direct_rdma False"};
+  }
   return std::shared_ptr<VirtualMemoryResource>{
       new VirtualMemoryResource{device, std::move(options)}};
 }

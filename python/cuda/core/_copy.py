@@ -53,10 +53,10 @@ class CopyOptions:
         dst_location_hint: Any = None,
         overlap_mode: MemcpyOverlapMode | str = "default",
     ) -> None:
-        self.src_access_order = MemcpySrcAccessOrder(src_access_order)
+        self.src_access_order = _core.choice(MemcpySrcAccessOrder, src_access_order, "src_access_order")
         self.src_location_hint = src_location_hint
         self.dst_location_hint = dst_location_hint
-        self.overlap_mode = MemcpyOverlapMode(overlap_mode)
+        self.overlap_mode = _core.choice(MemcpyOverlapMode, overlap_mode, "overlap_mode")
         for hint in (src_location_hint, dst_location_hint):
             if hint is not None:
                 location_of(hint)
@@ -82,39 +82,22 @@ class CopyOptions:
 _ORDER = {MemcpySrcAccessOrder.STREAM: 1, MemcpySrcAccessOrder.DURING_API_CALL: 2, MemcpySrcAccessOrder.ANY: 3}
 
 
-def _buffers(buffers: Any, name: str) -> list[Any]:
-    if isinstance(buffers, _core.Buffer):
-        raise TypeError(f"{name} must be a sequence of Buffers, not one Buffer")
-    result = list(buffers)
-    for i, buffer in enumerate(result):
-        if not isinstance(buffer, _core.Buffer):
-            raise TypeError(f"{name} must hold Buffers, not {type(buffer).__name__} ({name}[{i}])")
-        if buffer.is_closed:
-            raise RuntimeError(f"{name} holds a closed buffer: {name}[{i}]")
-    return result
-
-
 def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options: Any = None) -> None:
     """Copy each source to the destination at the same place, in one call.
 
     Managed buffers whose options say nothing of where they lie are copied one by one: the batch of a GPU's driver was seen
     to read what such a page held before it was discarded, not what the host has written since.
 
+    TypeError for a stream that is being captured, and for the legacy default stream: neither takes batches.
+
     >>> others = [device.allocate(buffer.size, stream=stream) for _ in range(2)]
     >>> copy_batch(stream, [buffer, buffer], others)
     """
-    sources, targets = _buffers(srcs, "srcs"), _buffers(dsts, "dsts")
-    if options is None or isinstance(options, CopyOptions):
-        every = [] if options is None else [options]
-    else:
-        every = list(options)
-        if len(every) != len(sources):
-            raise ValueError(f"there are {len(sources)} copies but {len(every)} options: give one for all, or one each")
-    _core.copy_batch(stream, sources, targets, [how._described() for how in every])
+    _core.copy_batch(stream, srcs, dsts, options)
 
 
 def _managed(buffers: Any) -> list[Any]:
-    result = _buffers(buffers, "buffers")
+    result = _core.buffer_list(buffers, "buffers")
     for i, buffer in enumerate(result):
         if not buffer.is_managed:
             raise ValueError(

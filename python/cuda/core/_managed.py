@@ -35,10 +35,10 @@ class Host:
         if is_numa_current and numa_id is not None:
             raise ValueError("Host: give numa_id or is_numa_current, not both")
         if numa_id is not None:
-            if isinstance(numa_id, bool) or not isinstance(numa_id, int):
+            if not isinstance(numa_id, int):
                 raise TypeError(f"Host: numa_id must be an int or None, not {type(numa_id).__name__}")
-            if numa_id < 0:
-                raise ValueError(f"Host: numa_id must be at least 0, not {numa_id}")
+            if isinstance(numa_id, bool) or numa_id < 0:
+                raise ValueError(f"Host: numa_id must be an int of at least 0, not {numa_id}")
         key = (numa_id, bool(is_numa_current))
         self = cls._instances.get(key)
         if self is None:
@@ -132,8 +132,7 @@ class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
         _core.managed_set_accessed_by(self._buffer, location_of(location), False)
 
     def clear(self) -> None:
-        for member in self._members():
-            self.discard(member)
+        _core.managed_assign_accessed_by(self._buffer, [])
 
     def __repr__(self) -> str:
         return f"{{{', '.join(repr(m) for m in self)}}}"
@@ -187,12 +186,7 @@ class ManagedBuffer(Buffer):
 
     @accessed_by.setter
     def accessed_by(self, places: Any) -> None:
-        proxy = AccessedBySetProxy(self)
-        wanted = set(places)
-        for member in set(proxy) - wanted:
-            proxy.discard(member)
-        for member in wanted - set(proxy):
-            proxy.add(member)
+        _core.managed_assign_accessed_by(self, [location_of(place) for place in places])
 
     def prefetch(self, location: Any, *, stream: Any) -> None:
         """Move the memory to a device or the host before it is used there."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Buffer = _core.Buffer
 
 # The driver's numbers for kinds and places of memory.
-_PINNED, _MANAGED = 1, 2
-_INVALID, _DEVICE, _HOST, _HOST_NUMA, _HOST_NUMA_CURRENT = 0, 1, 2, 3, 4
+_PINNED = 1
+_DEVICE, _HOST, _HOST_NUMA = 1, 2, 3
 _READ_WRITE = 3
 _NOT_SUPPORTED = 801
 
@@ -122,10 +122,10 @@ class _PoolAttribute:
 
 
 class MemPoolAttributes:
-    """What a pool does and how much it holds."""
+    """What a pool does and how much it holds. Keeps the pool, also when its resource is closed."""
 
-    __slots__ = ("_resource",)
-    _resource: Any
+    __slots__ = ("_native",)
+    _native: _core._Native
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("MemPoolAttributes comes from a memory resource's attributes; cannot be made directly")
@@ -133,11 +133,11 @@ class MemPoolAttributes:
     @classmethod
     def _of(cls, resource: Any) -> MemPoolAttributes:
         self = cls.__new__(cls)
-        self._resource = resource
+        self._native = resource._native.share()
         return self
 
     def _pool(self) -> Any:
-        return self._resource._native
+        return self._native
 
     reuse_follow_event_dependencies = _PoolAttribute(1, bool, True)
     reuse_allow_opportunistic = _PoolAttribute(2, bool, True)
@@ -149,7 +149,7 @@ class MemPoolAttributes:
     used_mem_high = _PoolAttribute(8, int, True)
 
     def __repr__(self) -> str:
-        names = [name for name, value in vars(MemPoolAttributes).items() if isinstance(value, _PoolAttribute)]
+        names = sorted(name for name, value in vars(MemPoolAttributes).items() if isinstance(value, _PoolAttribute))
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
 
 
@@ -175,8 +175,8 @@ class _MemPool(_NativeResource):
 
     @property
     def handle(self) -> Any:
-        """The driver's handle of the pool, for cuda.bindings."""
-        return None if self._native.is_closed else self._native.handle
+        """The driver's handle of the pool, for cuda.bindings; a null handle after close()."""
+        return self._native.handle
 
     @property
     def is_closed(self) -> bool:
@@ -345,29 +345,10 @@ class ManagedMemoryResource(_MemPool):
 
     def __init__(self, options: ManagedMemoryResourceOptions | None = None) -> None:
         options = _options(options, ManagedMemoryResourceOptions) or ManagedMemoryResourceOptions()
-        where, kind = options.preferred_location, options.preferred_location_type
-        kind = None if kind is None else str(kind)
-        if kind not in (None, "device", "host", "host_numa"):
-            raise ValueError(f"preferred_location_type must be 'device', 'host' or 'host_numa', not {kind!r}")
-        if kind is None and where is not None:
-            kind = "host" if where == -1 else "device"
-        self._preferred: tuple[str, int | None] | None = None
-        if kind is None:
-            self._native = _core._Native.default_pool(_MANAGED, _INVALID, 0)
-        elif kind == "device":
-            if where is None or where < 0:
-                raise ValueError(f"preferred_location must be a device number of at least 0, not {where}")
-            self._native = _core._Native.create_pool(_MANAGED, _DEVICE, where, False, 0)
-            self._preferred = ("device", where)
-        elif kind == "host":
-            if where not in (None, -1):
-                raise ValueError(f"preferred_location must be None or -1 for the host, not {where}")
-            self._native = _core._Native.create_pool(_MANAGED, _HOST, 0, False, 0)
-            self._preferred = ("host", None)
-        else:
-            numa = max(_core.Device().properties.host_numa_id, 0) if where is None else where
-            self._native = _core._Native.create_pool(_MANAGED, _HOST_NUMA, numa, False, 0)
-            self._preferred = ("host_numa", numa)
+        kind = options.preferred_location_type
+        self._native, self._preferred = _core._Native.managed_pool(
+            options.preferred_location, None if kind is None else str(kind)
+        )
 
     def allocate(self, size: int, *, stream: Any) -> ManagedBuffer:
         """Return a ManagedBuffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""

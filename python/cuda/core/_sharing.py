@@ -113,7 +113,7 @@ def import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:
     pooled = descriptor._kind == "pool"
     if pooled and not getattr(mr, "is_ipc_enabled", False):
         raise RuntimeError("the buffer needs its own memory resource, opened with from_allocation_handle()")
-    return _core.open_imported(mr if pooled else None, descriptor._payload, descriptor.size, stream)
+    return _core.open_imported(mr if pooled else None, descriptor, stream)
 
 
 def _rebuild_buffer(mr: Any, descriptor: IPCBufferDescriptor) -> Any:

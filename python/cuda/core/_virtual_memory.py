@@ -86,8 +86,8 @@ class VirtualMemoryResource(MemoryResource):
         if isinstance(config, dict):
             config = VirtualMemoryResourceOptions(**config)
         self.config = config or VirtualMemoryResourceOptions()
-        if VirtualMemoryHandleType(self.config.handle_type) is VirtualMemoryHandleType.WIN32_KMT:
-            raise NotImplementedError("win32_kmt handles are for Windows")
+        if str(self.config.handle_type).startswith("win32"):
+            raise NotImplementedError(f"{self.config.handle_type} handles are for Windows")
         self._memory = _core._VirtualMemory.create(self._device_id, self._described(self.config))
 
     def __repr__(self) -> str:
@@ -96,25 +96,25 @@ class VirtualMemoryResource(MemoryResource):
     @staticmethod
     def _described(config: Any) -> Any:
         """What the options say, in the driver's numbers."""
-        handle = None if config.handle_type is None else VirtualMemoryHandleType(config.handle_type)
+        handle = config.handle_type
         return _core._VirtualMemoryOptions.of(
-            _ALLOCATION[VirtualMemoryAllocationType(config.allocation_type)],
-            _LOCATION[VirtualMemoryLocationType(config.location_type)],
-            _HANDLE[handle],
-            _GRANULARITY[VirtualMemoryGranularityType(config.granularity)],
+            _ALLOCATION[_core.choice(VirtualMemoryAllocationType, config.allocation_type, "allocation_type")],
+            _LOCATION[_core.choice(VirtualMemoryLocationType, config.location_type, "location_type")],
+            _HANDLE[None if handle is None else _core.choice(VirtualMemoryHandleType, handle, "handle_type")],
+            _GRANULARITY[_core.choice(VirtualMemoryGranularityType, config.granularity, "granularity")],
             bool(config.gpu_direct_rdma),
             config.addr_hint or 0,
             config.addr_align or 0,
             [int(peer) for peer in config.peers],
-            _ACCESS[VirtualMemoryAccessType(config.self_access)],
-            _ACCESS[VirtualMemoryAccessType(config.peer_access)],
+            _ACCESS[_core.choice(VirtualMemoryAccessType, config.self_access, "self_access")],
+            _ACCESS[_core.choice(VirtualMemoryAccessType, config.peer_access, "peer_access")],
         )
 
     # ---- the interface
 
     def allocate(self, size: int, *, stream: Any = None) -> Buffer:
         """Return a Buffer of at least ``size`` bytes (rounded up), usable at once; the stream is not needed."""
-        return Buffer.from_handle(*self._memory.allocate(_checked_size(size)), self)
+        return _core.buffer_without_stream(*self._memory.allocate(_checked_size(size)), self)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
         """Wait for the stream, if one is given, and give memory and addresses back."""
@@ -134,24 +134,29 @@ class VirtualMemoryResource(MemoryResource):
         if size <= old_size:
             return buf
         _core.forget_buffer(buf)
-        return Buffer.from_handle(ptr, size, self)
+        return _core.buffer_without_stream(ptr, size, self)
 
     @property
     def is_device_accessible(self) -> bool:
-        """True: kernels can use the memory."""
-        return True
+        """True when kernels can use the memory: False where the options put it on the host."""
+        return self._memory.is_device_accessible
 
     @property
     def is_host_accessible(self) -> bool:
         """True when the options put it on the host."""
-        return VirtualMemoryLocationType(self.config.location_type) is not VirtualMemoryLocationType.DEVICE
+        return self._memory.is_host_accessible
 
     @property
     def is_managed(self) -> bool:
         """True when the options ask for managed memory."""
-        return VirtualMemoryAllocationType(self.config.allocation_type) is VirtualMemoryAllocationType.MANAGED
+        return self._memory.is_managed
 
     @property
     def device_id(self) -> int:
         """The number of the device the memory is on, -1 for host memory."""
-        return self._device_id if not self.is_host_accessible else -1
+        return self._memory.device_id
+
+    @property
+    def device(self) -> _core.Device | None:
+        """The device the memory is on, None for host memory."""
+        return None if self._memory.is_host_accessible else _core.Device(self._device_id)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // buffer.cpp: cuda.core.Buffer.
 #include <cstring>
+#include <optional>
 
 #include "arguments.hpp"
 #include "buffer_spares.hpp"
 #include "cucore/ipc.hpp"
+#include "cucore/managed.hpp"
 #include "dlpack.hpp"
 #include "length.hpp"
 #include "py_buffer.hpp"
@@ -17,7 +19,9 @@ namespace cucore::python {
 namespace {
 class PythonResource final : public MemoryResource {
  public:
-  explicit PythonResource(nb::object object) : object_{keep_alive(std::move(object))} {}
+  explicit PythonResource(nb::object object)
+      : object_{keep_alive(std::move(object))},
+        context_{driver_is_loaded() ? Context::current() : Context{}} {}
   CUdeviceptr allocate(std::size_t, StreamRef) override {
     throw InvalidStateError("a Python memory resource allocates in Python");
   }
@@ -26,6 +30,12 @@ class PythonResource final : public MemoryResource {
     if (!gil || object() == nullptr) return;  // Python ends: the memory goes with the process
     nb::object stream_object =
         stream.handle() != nullptr ? wrap(Stream::view(stream.handle())) : nb::none();
+    // The thread that closes or collects the buffer may have no context.
+    std::optional<ScopedContext> scope;
+    try {
+      if (context_) scope.emplace(context_);
+    } catch (const CUDAError&) {  // it was destroyed: the resource says what it needs
+    }
     nb::handle{object()}.attr("deallocate")(static_cast<std::uintptr_t>(ptr), size,
                                             nb::arg("stream") = stream_object);
   }
@@ -53,6 +63,7 @@ class PythonResource final : public MemoryResource {
     return answer;
   }
   std::shared_ptr<void> object_;
+  Context context_;  // current when the buffer was made
 };
 
 nb::handle managed_buffer_type() {
@@ -131,6 +142,12 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
   }
   if (native.is_valid()) {
     std::shared_ptr<MemoryResource> from = open_native(native);
+    if (const auto* pool = dynamic_cast<const MemoryPool*>(from.get());
+        pool != nullptr && pool->is_mapped()) {
+      throw nb::type_error(
+          "a memory resource that came from another process cannot allocate: it only maps the "
+          "buffers that process shares");
+    }
     const std::size_t bytes = size_argument(size, "size");
     static const nb::handle plain = nb::type<PyBuffer>();
     const bool is_managed = from->is_managed();
@@ -188,6 +205,15 @@ CUdeviceptr pointer_argument(PyObject* object) {
   return static_cast<CUdeviceptr>(value);
 }
 
+MemoryTraits traits_of(const PyBuffer& buffer) {
+  MemoryTraits traits = buffer.buffer.traits();
+  const auto& resource = buffer.buffer.memory_resource();
+  if (!traits.managed && driver_is_loaded() &&
+      dynamic_cast<const PythonResource*>(resource.get()) != nullptr)
+    traits.managed = memory_traits(buffer.buffer.handle()).managed;
+  return traits;
+}
+
 namespace {
 
 /// Any close.
@@ -227,7 +253,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   parse("__dlpack__", names, 0, 0, args, nargs, kwnames, given);
   check_dlpack_stream(given[0]);
   const PyBuffer& value = open_buffer(self);
-  const MemoryTraits traits = value.buffer.traits();
+  const MemoryTraits traits = traits_of(value);
   const DLDevice device = dl_device_of(traits);
   check_dlpack_request(device, given[2], given[3]);
   DLTensor tensor{};
@@ -245,7 +271,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
 }
 
 PyObject* buffer_dlpack_device(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
-  const DLDevice device = dl_device_of(open_buffer(self).buffer.traits());
+  const DLDevice device = dl_device_of(traits_of(open_buffer(self)));
   return Py_BuildValue("(ii)", static_cast<int>(device.device_type), device.device_id);
 }
 
@@ -254,7 +280,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   try {
     const nb::ft_object_guard alone{nb::handle{self}};
     PyBuffer& value = open_buffer(self);
-    if (!value.buffer.traits().host) {
+    if (!traits_of(value).host) {
       PyErr_SetString(PyExc_BufferError,
                       "the buffer lies in device memory, which the host cannot reach: copy it to "
                       "host memory with copy_to()");
@@ -283,17 +309,26 @@ void end_view(PyObject* self) {
 
 void release_buffer(PyObject* self, Py_buffer*) { end_view(self); }
 
+/// `stream` is None for the default stream, null for memory that needs no order. Memory of the host
+/// needs no driver, and has no default stream before one is loaded.
 nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::handle resource,
                        nb::handle owner, nb::handle stream) {
   if (!resource.is_none() && !owner.is_none()) {
     throw nb::value_error("from_handle(): give a memory resource or an owner, not both");
+  }
+  if (resource.is_none() && stream.is_valid() && !stream.is_none()) {
+    throw nb::value_error(
+        "from_handle(): a stream orders the release, which needs a memory resource: give mr too");
   }
   const CUdeviceptr address = pointer_argument(ptr.ptr());
   const std::size_t bytes = size_argument(size.ptr(), "size");
   PyBuffer value;
   if (!resource.is_none()) {
     Stream storage;
-    if (!stream.is_none()) storage = stream_argument(stream.ptr(), "from_handle");
+    if (stream.is_valid() && (!stream.is_none() || driver_is_loaded())) {
+      storage = stream.is_none() ? Stream::view(default_stream_handle())
+                                 : stream_argument(stream.ptr(), "from_handle");
+    }
     value.buffer = Buffer::adopt(address, bytes, resource_of(resource), storage);
     value.resource = nb::borrow(resource);
   } else {
@@ -487,8 +522,14 @@ void bind_buffer(nb::module_& m) {
                   static_cast<std::size_t>(b.buffer.handle()), b.buffer.size());
     return "<" + type + text;
   });
-  cls.def("__reduce__", [](nb::handle self) {
-    return nb::module_::import_("cuda.core._sharing").attr("reduce_buffer")(self);
+  cls.def("__reduce__", [](nb::handle self) -> nb::object {
+    const nb::module_ sharing = nb::module_::import_("cuda.core._sharing");
+    const auto& imported = self_of<PyBuffer>(self.ptr()).imported;
+    if (imported == nullptr) return sharing.attr("reduce_buffer")(self);
+    const nb::object resource =
+        imported->resource.is_valid() ? imported->resource : nb::object{nb::none()};
+    return nb::make_tuple(sharing.attr("_rebuild_buffer"),
+                          nb::make_tuple(resource, imported->descriptor));
   });
   def_value(
       cls, "handle",
@@ -502,26 +543,26 @@ void bind_buffer(nb::module_& m) {
   def_value(
       cls, "memory_resource",
       [](const PyBuffer& b) -> nb::object {
-        return b.resource.is_valid() ? b.resource : nb::none();
+        return b.resource.is_valid() && !b.buffer.is_closed() ? b.resource : nb::none();
       },
-      "Where the memory came from; None when it is somebody else's.");
+      "Where the memory came from; None when it is somebody else's, and after close().");
   def_value(
       cls, "owner",
       [](const PyBuffer& b) -> nb::object { return b.owner.is_valid() ? b.owner : nb::none(); },
       "What keeps the memory alive when it is somebody else's.");
   def_value(
-      cls, "device_id", [](nb::handle s) { return open_buffer(s.ptr()).buffer.traits().device_id; },
-      "The number of the device the memory is on, -1 for host memory.");
+      cls, "device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
+      "The number of the device the memory is on; for host memory that the driver knows (pinned) "
+      "the device it was allocated or registered for, else -1.");
   def_value(
       cls, "is_device_accessible",
-      [](nb::handle s) { return open_buffer(s.ptr()).buffer.traits().device; },
+      [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device; },
       "True when kernels can use the memory.");
   def_value(
-      cls, "is_host_accessible",
-      [](nb::handle s) { return open_buffer(s.ptr()).buffer.traits().host; },
+      cls, "is_host_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).host; },
       "True when the host can read and write it directly.");
   def_value(
-      cls, "is_managed", [](nb::handle s) { return open_buffer(s.ptr()).buffer.traits().managed; },
+      cls, "is_managed", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).managed; },
       "True when it moves between host and device by itself.");
   def_value(
       cls, "is_mapped", [](const PyBuffer& b) { return b.mapped; },
@@ -534,9 +575,10 @@ void bind_buffer(nb::module_& m) {
         value.settle();
         value.buffer.set_deallocation_stream(on);
       },
-      nb::arg("stream"), "Choose the stream the memory goes back on.");
-  const auto descriptor = [](nb::handle s) {
-    open_buffer(s.ptr());
+      nb::arg("stream").none(), "Choose the stream the memory goes back on.");
+  const auto descriptor = [](nb::handle s) -> nb::object {
+    const PyBuffer& buffer = open_buffer(s.ptr());
+    if (buffer.imported != nullptr) return buffer.imported->descriptor;
     return nb::module_::import_("cuda.core._sharing").attr("export_buffer")(s);
   };
   cls.def_prop_ro("ipc_descriptor", descriptor,
@@ -570,6 +612,10 @@ void bind_buffer(nb::module_& m) {
   forbid_new<"Buffer.from_handle()">(keeps);
   m.def("buffer_from_handle", &from_handle, "type"_a, "ptr"_a.none(), "size"_a, "mr"_a.none(),
         "owner"_a.none(), "stream"_a.none());
+  // Memory that its resource takes back at once.
+  m.def("buffer_without_stream", [](nb::handle ptr, nb::handle size, nb::handle mr) {
+    return from_handle(nb::type<PyBuffer>(), ptr, size, mr, nb::none(), nb::handle{});
+  });
   // Closes a buffer without giving its memory back: something else has taken it over.
   m.def("forget_buffer", [](nb::handle buffer) {
     PyBuffer& b = open_buffer(buffer.ptr());
@@ -581,13 +627,14 @@ void bind_buffer(nb::module_& m) {
   // without one, of a plain allocation.
   m.def(
       "open_imported",
-      [](nb::handle resource, nb::bytes handle, std::size_t size, nb::handle stream) {
+      [](nb::handle resource, nb::handle named, nb::handle stream) {
         Stream on;
         if (!stream.is_none()) on = stream_argument(stream.ptr(), "from_ipc_descriptor");
+        const nb::bytes handle = nb::cast<nb::bytes>(named.attr("_payload"));
         IPCBufferDescriptor descriptor;
+        descriptor.size = nb::cast<std::size_t>(named.attr("size"));
         check_length("an IPC buffer handle", handle.size(), descriptor.payload.size());
         std::memcpy(descriptor.payload.data(), handle.c_str(), descriptor.payload.size());
-        descriptor.size = size;
         std::shared_ptr<MemoryPool> pool;
         if (resource.is_none())
           descriptor.kind = IPCBufferDescriptor::Kind::memory;
@@ -600,9 +647,11 @@ void bind_buffer(nb::module_& m) {
         }
         if (!resource.is_none()) made.resource = nb::borrow(resource);
         made.mapped = true;
+        made.imported =
+            std::make_unique<ImportedFrom>(ImportedFrom{made.resource, nb::borrow(named)});
         return wrap(std::move(made));
       },
-      "resource"_a.none(), "handle"_a, "size"_a, "stream"_a.none());
+      "resource"_a.none(), "descriptor"_a, "stream"_a.none());
   m.def(
       "allocate",
       [](nb::handle resource, nb::handle size, nb::handle stream) {

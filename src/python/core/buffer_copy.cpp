@@ -57,6 +57,16 @@ bool is_pageable(const void* address) {
   return detail::memory_type(reinterpret_cast<CUdeviceptr>(address)).value_or(0) == 0;
 }
 
+/// TypeError for options that are neither None nor a CopyOptions.
+void check_options(PyObject* options, const char* function) {
+  if (options == nullptr || options == Py_None) return;
+  static constinit Member type{"cuda.core._copy", "CopyOptions"};
+  if (nb::isinstance(nb::handle{options}, *type)) return;
+  PyErr_Format(PyExc_TypeError, "%s(): options must be a CopyOptions or None, not %s", function,
+               Py_TYPE(options)->tp_name);
+  throw nb::python_error();
+}
+
 /// copy_batch() with one pair, for CopyOptions.
 bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObject* options,
                        bool to) {
@@ -126,6 +136,7 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
   PyBuffer& target = open_buffer(self);
   Stream storage;
   const Stream& stream = stream_argument(given[1], "copy_from", storage);
+  check_options(given[2], "copy_from");
   if (buffer_of(given[0]) != nullptr) {
     PyBuffer& source = open_buffer(given[0]);
     check_graph_memory(target, stream);
@@ -159,6 +170,7 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
   PyBuffer& source = open_buffer(self);
   Stream storage;
   const Stream& stream = stream_argument(given[1], "copy_to", storage);
+  check_options(given[2], "copy_to");
   check_graph_memory(source, stream);
   nb::object target;
   if (given[0] == nullptr || given[0] == Py_None) {

@@ -48,7 +48,11 @@ DLDevice dl_device_of(const MemoryTraits& traits) {
   if (traits.managed) return {kDLCUDAManaged, traits.device_id < 0 ? 0 : traits.device_id};
   if (traits.device && traits.host) return {kDLCUDAHost, 0};
   if (traits.device) return {kDLCUDA, traits.device_id < 0 ? 0 : traits.device_id};
-  return {kDLCPU, 0};
+  if (traits.host) return {kDLCPU, 0};
+  PyErr_SetString(PyExc_BufferError,
+                  "the memory is accessible neither from the host nor from a device, as its memory "
+                  "resource says");
+  throw nb::python_error();
 }
 
 void check_dlpack_request(const DLDevice& device, PyObject* dl_device, PyObject* copy) {
@@ -60,9 +64,10 @@ void check_dlpack_request(const DLDevice& device, PyObject* dl_device, PyObject*
   int type = 0;
   int id = 0;
   if (PyTuple_Check(dl_device) == 0 || PyArg_ParseTuple(dl_device, "ii", &type, &id) == 0) {
-    if (PyErr_Occurred() == nullptr)
-      PyErr_Format(PyExc_BufferError, "dl_device must be a tuple of two ints, not %s",
-                   Py_TYPE(dl_device)->tp_name);
+    PyErr_Clear();
+    PyErr_Format(PyExc_BufferError,
+                 "dl_device must be a tuple of two ints (device type, device id), not %R",
+                 dl_device);
     throw nb::python_error();
   }
   if (type != device.device_type || id != device.device_id) {

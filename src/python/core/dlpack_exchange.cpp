@@ -63,7 +63,7 @@ int tensor_of_object(void* object, DLTensor* out) {
       buffer->extent = static_cast<std::int64_t>(open.buffer.size());
       *out = {};
       out->data = reinterpret_cast<void*>(open.buffer.handle());
-      out->device = dl_device_of(open.buffer.traits());
+      out->device = dl_device_of(traits_of(open));
       out->ndim = 1;
       out->dtype = {kDLInt, 8, 1};
       out->shape = &buffer->extent;

@@ -37,12 +37,72 @@ std::vector<BufferRef> memory_of(nb::list buffers) {
 /// The memory of a buffer; throws when it is closed.
 ManagedRef managed(nb::handle buffer) { return ManagedRef{open_buffer(buffer.ptr()).buffer}; }
 
-/// A captured call runs later: the graph keeps the buffers.
-void retain(nb::handle stream, nb::list buffers) {
-  for (nb::handle buffer : buffers) {
-    PyObject* const object = buffer.ptr();
-    retain_in_graph(stream.ptr(), &object, 1);
+/// The Buffers of an argument; TypeError and RuntimeError that name the argument and the place.
+nb::list buffer_list(nb::handle buffers, const char* name) {
+  const nb::object items = buffer_of(buffers.ptr()) == nullptr
+                               ? nb::steal(PyObject_GetIter(buffers.ptr()))
+                               : nb::object{};
+  if (!items.is_valid()) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s must be a sequence of Buffers, not %s", name,
+                 Py_TYPE(buffers.ptr())->tp_name);
+    throw nb::python_error();
   }
+  const nb::object all = nb::steal(PySequence_List(items.ptr()));
+  if (!all.is_valid()) throw nb::python_error();
+  nb::list found = nb::borrow<nb::list>(all);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const nb::object item = found[i];
+    const PyBuffer* const buffer = buffer_of(item.ptr());
+    if (buffer == nullptr) {
+      PyErr_Format(PyExc_TypeError, "%s must hold Buffers, not %s (%s[%zu])", name,
+                   Py_TYPE(item.ptr())->tp_name, name, i);
+      throw nb::python_error();
+    }
+    if (buffer->buffer.is_closed()) {
+      PyErr_Format(PyExc_RuntimeError, "%s holds a closed buffer: %s[%zu]", name, name, i);
+      throw nb::python_error();
+    }
+  }
+  return found;
+}
+
+/// The options of a batch: one for all, one each, or None.
+std::vector<CopyOptions> batch_options(nb::handle options, std::size_t copies) {
+  static constinit Member type{"cuda.core._copy", "CopyOptions"};
+  const auto is_options = [&](nb::handle thing) { return nb::isinstance(thing, *type); };
+  const auto described = [](nb::handle how) {
+    return nb::cast<CopyOptions>(how.attr("_described")());
+  };
+  std::vector<CopyOptions> out;
+  if (options.is_none()) return out;
+  if (is_options(options)) {
+    out.push_back(described(options));
+    return out;
+  }
+  if (PySequence_Check(options.ptr()) == 0 || PyUnicode_Check(options.ptr()) != 0) {
+    PyErr_Format(PyExc_TypeError,
+                 "options must be a CopyOptions, a sequence of them or None, not %s",
+                 Py_TYPE(options.ptr())->tp_name);
+    throw nb::python_error();
+  }
+  std::size_t place = 0;
+  for (nb::handle how : options) {
+    if (!is_options(how)) {
+      PyErr_Format(PyExc_TypeError, "options must hold CopyOptions, not %s (options[%zu])",
+                   Py_TYPE(how.ptr())->tp_name, place);
+      throw nb::python_error();
+    }
+    out.push_back(described(how));
+    ++place;
+  }
+  if (out.size() != copies) {
+    PyErr_Format(PyExc_ValueError,
+                 "there are %zu copies but %zu options: give one for all, or one each", copies,
+                 out.size());
+    throw nb::python_error();
+  }
+  return out;
 }
 
 CopyOptions copy_options(int order, std::optional<Place> src, std::optional<Place> dst,
@@ -92,6 +152,11 @@ void bind_advice(nb::module_& m) {
     const WithoutGil release;
     keeps ? memory.add_accessed_by(location(where)) : memory.remove_accessed_by(location(where));
   });
+  m.def("managed_assign_accessed_by", [](nb::handle buffer, const std::vector<Place>& places) {
+    const ManagedRef memory = managed(buffer);
+    const WithoutGil release;
+    memory.set_accessed_by(locations(places));
+  });
   m.def("managed_prefetch", [](nb::handle buffer, Place where, nb::handle stream) {
     const ManagedRef memory = managed(buffer);
     const Stream on = stream_argument(stream.ptr(), "prefetch");
@@ -129,18 +194,24 @@ void bind_managed(nb::module_& m) {
   nb::class_<CopyOptions>(m, "_CopyOptions")
       .def_static("of", &copy_options, "order"_a, "src"_a.none(), "dst"_a.none(),
                   "prefers_overlap"_a);
-  m.def("copy_batch",
-        [](nb::handle stream, nb::list srcs, nb::list dsts, std::vector<CopyOptions> options) {
-          const auto from = memory_of(srcs);
-          const auto into = memory_of(dsts);
-          const Stream on = stream_argument(stream.ptr(), "copy_batch");
-          {
-            const WithoutGil release;
-            copy_batch(on, from, into, options);
-          }
-          retain(stream, srcs);
-          retain(stream, dsts);
-        });
+  m.def("buffer_list", &buffer_list, "buffers"_a.none(), "name"_a);
+  m.def(
+      "copy_batch",
+      [](nb::handle stream, nb::handle srcs, nb::handle dsts, nb::handle options) {
+        const nb::list sources = buffer_list(srcs, "srcs");  // kept until the copies are queued
+        const nb::list targets = buffer_list(dsts, "dsts");
+        const auto from = memory_of(sources);
+        const auto into = memory_of(targets);
+        const std::vector<CopyOptions> how = batch_options(options, from.size());
+        const Stream on = stream_argument(stream.ptr(), "copy_batch");
+        try {
+          const WithoutGil release;
+          copy_batch(on, from, into, how);
+        } catch (const BatchStreamError& error) {
+          throw nb::type_error(error.what());
+        }
+      },
+      "stream"_a.none(), "srcs"_a.none(), "dsts"_a.none(), "options"_a.none());
 }
 CUCORE_BIND(kBindMemory, bind_managed)
 

@@ -5,10 +5,14 @@
 #include <nanobind/stl/vector.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <stdexcept>
 
+#include "cucore/device.hpp"
 #include "cucore/ipc.hpp"
+#include "cucore/location.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
@@ -40,6 +44,51 @@ static Native native_of(std::shared_ptr<MemoryPool> pool) {
   return Native{std::move(pool), plain};
 }
 
+/// The place that a number and a word name; the driver's choice where there is neither.
+static std::optional<Location> preferred_place(std::optional<int> number,
+                                               const std::optional<std::string>& word) {
+  if (!word && !number) return std::nullopt;
+  const std::string kind = word ? *word : *number == -1 ? "host" : "device";
+  const auto wrong = [&](const char* allowed) {
+    return std::invalid_argument{"preferred_location must be " + std::string{allowed} + ", not " +
+                                 (number ? std::to_string(*number) : "None")};
+  };
+  if (kind == "device") {
+    if (!number || *number < 0) throw wrong("a device number of at least 0");
+    return Location::device(*number);
+  }
+  if (kind == "host") {
+    if (word && number) throw wrong("None for the type 'host'");
+    return Location::host();
+  }
+  if (kind == "host_numa") {
+    if (number && *number < 0) throw wrong("a NUMA node of at least 0 for the type 'host_numa'");
+    const int near = Device::current().attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
+    return Location::host_numa(number.value_or(std::max(near, 0)));
+  }
+  throw std::invalid_argument{
+      "preferred_location_type must be 'device', 'host' or 'host_numa', not '" + kind + "'"};
+}
+
+/// The pool of managed memory that prefers a place, and that place as (word, number).
+static nb::object managed_pool(std::optional<int> number, const std::optional<std::string>& word) {
+  const std::optional<Location> place = preferred_place(number, word);
+  if (!place) {
+    const CUmemLocation anywhere{CU_MEM_LOCATION_TYPE_INVALID, {0}};
+    return nb::make_tuple(
+        native_of(MemoryPool::default_of(anywhere, CU_MEM_ALLOCATION_TYPE_MANAGED)), nb::none());
+  }
+  PoolOptions options;
+  options.type = CU_MEM_ALLOCATION_TYPE_MANAGED;
+  options.location = place->raw();
+  Native pool = native_of(MemoryPool::create(options));
+  const nb::object name = place->is_device() ? nb::make_tuple("device", place->id())
+                          : place->type() == CU_MEM_LOCATION_TYPE_HOST
+                              ? nb::make_tuple("host", nb::none())
+                              : nb::make_tuple("host_numa", place->id());
+  return nb::make_tuple(std::move(pool), name);
+}
+
 void bind_native_memory(nb::module_& m) {
   nb::class_<Native> cls(m, "_Native");
   cls.def_static("current_pool",
@@ -57,6 +106,12 @@ void bind_native_memory(nb::module_& m) {
     return native_of(MemoryPool::from_file_descriptor(
         fd, pool_options(type, location_type, location_id, true, 0)));
   });
+  cls.def_static("managed_pool", &managed_pool, "place"_a.none(), "kind"_a.none());
+  // The same pool for somebody who outlives close().
+  cls.def("share", [](const Native& n) {
+    (void)n.pool();
+    return n;
+  });
   cls.def_static("legacy_pinned", [] { return Native{std::make_shared<LegacyPinnedMemory>()}; });
   cls.def_static("synchronous",
                  [](int device) { return Native{std::make_shared<SynchronousMemory>(device)}; });
@@ -70,7 +125,8 @@ void bind_native_memory(nb::module_& m) {
       nb::lock_self());
   cls.def_prop_ro("is_closed", [](const Native& n) { return n.resource == nullptr; });
   cls.def_prop_ro("handle", [](const Native& n) -> nb::object {
-    return driver_object("CUmemoryPool", reinterpret_cast<std::uintptr_t>(n.pool().handle()));
+    const CUmemoryPool pool = n.resource != nullptr ? n.pool().handle() : nullptr;
+    return driver_object("CUmemoryPool", reinterpret_cast<std::uintptr_t>(pool));
   });
   cls.def_prop_ro("is_handle_owned", [](const Native& n) { return n.pool().is_handle_owned(); });
   cls.def_prop_ro("is_ipc_enabled", [](const Native& n) { return n.pool().is_ipc_enabled(); });

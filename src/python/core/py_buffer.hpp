@@ -15,6 +15,14 @@
 
 namespace cucore::python {
 
+/// What a buffer of another process was opened with: its memory resource (invalid for a plain
+/// allocation) and its descriptor. A closed buffer still pickles from them: a queue of
+/// multiprocessing pickles later, on a thread of its own.
+struct ImportedFrom {
+  nb::object resource;
+  nb::object descriptor;
+};
+
 struct PyBuffer {
   LoanHolder loan;  ///< holds the stream and the resource that `buffer` only names then
   Buffer buffer;
@@ -27,7 +35,8 @@ struct PyBuffer {
   std::uint64_t capture = 0;  ///< the capture it was allocated in; 0: in none
   std::int64_t extent = 0;    ///< the shape of a tensor that C code has borrowed (DLPack)
   int views = 0;              ///< memoryviews, arrays and strided views that see the memory
-  std::unique_ptr<PyBuffer> left;  ///< closed, but still seen: goes with the last view
+  std::unique_ptr<ImportedFrom> imported;  ///< set in buffers of another process
+  std::unique_ptr<PyBuffer> left;          ///< closed, but still seen: goes with the last view
 
   /// Before discarded memory goes back to its pool.
   void revive(StreamRef stream) noexcept {
@@ -78,7 +87,8 @@ struct PyBuffer {
   }
   /// Closed, and left with nothing but the memory resource.
   [[nodiscard]] bool is_bare() const noexcept {
-    return buffer.is_closed() && left == nullptr && !owner.is_valid() && loan == nullptr;
+    return buffer.is_closed() && left == nullptr && !owner.is_valid() && loan == nullptr &&
+           imported == nullptr;
   }
   void end_view() noexcept {
     if (--views == 0) left.reset();
@@ -143,6 +153,10 @@ nb::object make_buffer(PyBuffer&& value, bool managed);
 /// The Python object of a Buffer argument, or null when it is none.
 PyBuffer* buffer_of(PyObject* object) noexcept;
 PyBuffer& open_buffer(PyObject* object);
+
+/// What the memory is. A resource written in Python need not say that its memory is managed; the
+/// driver knows.
+MemoryTraits traits_of(const PyBuffer& buffer);
 /// What keeps an open buffer's memory where it is, also when the buffer is closed meanwhile.
 nb::object hold_memory(PyObject* buffer);
 

@@ -38,9 +38,7 @@ void bind_strided(nb::module_& m) {
       "stream"_a.none(), "keep"_a);
   // (device accessible, host accessible, managed, device id) of any address
   m.def("pointer_traits", [](std::size_t ptr) {
-    PyBuffer probe;
-    probe.buffer = Buffer::view(ptr, 0);
-    const MemoryTraits t = probe.buffer.traits();
+    const MemoryTraits t = memory_traits(ptr);
     return nb::make_tuple(t.device, t.host, t.managed, t.device_id);
   });
   m.def("host_address", [](nb::handle object, bool writable) {

@@ -36,6 +36,10 @@ void bind_virtual_memory(nb::module_& m) {
   nb::class_<VirtualMemoryResource> cls(m, "_VirtualMemory");
   cls.def_static("create", &VirtualMemoryResource::create);
   cls.def_prop_ro("num_allocations", &VirtualMemoryResource::num_allocations);
+  cls.def_prop_ro("is_device_accessible", &VirtualMemoryResource::is_device_accessible);
+  cls.def_prop_ro("is_host_accessible", &VirtualMemoryResource::is_host_accessible);
+  cls.def_prop_ro("is_managed", &VirtualMemoryResource::is_managed);
+  cls.def_prop_ro("device_id", &VirtualMemoryResource::device_id);
   cls.def("allocate", [](VirtualMemoryResource& r, std::size_t size) {
     const WithoutGil release;
     const CUdeviceptr ptr = r.allocate(size, StreamRef{nullptr});

@@ -102,6 +102,22 @@ TEST_F(ManagedTest, AnotherNumberOfPlacesIsRefused) {
   EXPECT_THROW(discard_prefetch_batch(stream_, batch, places), std::invalid_argument);
 }
 
+TEST_F(ManagedTest, AccessedByTakesDevicesAndTheWholeHost) {
+  const ManagedRef memory{buffer_};
+  if (!takes_advice(memory)) GTEST_SKIP() << "no advice on managed memory here";
+  const std::vector<Location> wrong{Location::device(0), Location::host_numa(0)};
+  EXPECT_THROW(memory.set_accessed_by(wrong), std::invalid_argument);
+  EXPECT_THROW(memory.add_accessed_by(Location::host_numa_current()), std::invalid_argument);
+  EXPECT_TRUE(memory.accessed_by().empty());
+}
+
+TEST_F(ManagedTest, MemoryThatIsNotManagedIsRefused) {
+  const Buffer plain = Device{0}.allocate(64, stream_);
+  const ManagedRef memory{BufferRef{plain}};
+  EXPECT_THROW(static_cast<void>(memory.read_mostly()), std::invalid_argument);
+  EXPECT_THROW(memory.prefetch(Location::host(), stream_), std::invalid_argument);
+}
+
 TEST_F(ManagedTest, ABatchInTheLegacyDefaultStreamIsRefused) {
   const std::vector<BufferRef> batch{buffer_};
   EXPECT_THROW(discard_batch(StreamRef{CU_STREAM_LEGACY}, batch), CUDAError);

@@ -77,6 +77,13 @@ TEST_F(VirtualMemoryTest, ASmallerSizeKeepsTheBuffer) {
   EXPECT_EQ(buffer.handle(), ptr);
 }
 
+TEST_F(VirtualMemoryTest, RdmaIsRefusedWhereTheDeviceHasNone) {
+  constexpr auto kRdma = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED;
+  if (Device{0}.attribute(kRdma) != 0) GTEST_SKIP() << "the device has it";
+  EXPECT_THROW(static_cast<void>(VirtualMemoryResource::create(0, {.gpu_direct_rdma = true})),
+               std::runtime_error);
+}
+
 TEST_F(VirtualMemoryTest, SizesAndBuffersThatDoNotFitAreRefused) {
   EXPECT_THROW(static_cast<void>(resource_->allocate_buffer(0)), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(resource_->allocate_buffer(std::size_t{1} << 63)),

@@ -23,15 +23,15 @@ DRIVER_CALLS = {
 # module of python/cuda/core: statements that decide or repeat (if, for, while, try, with)
 BRANCHES: dict[str, int] = {
     "__init__.py": 4,
-    "_copy.py": 13,
+    "_copy.py": 7,
     "_dataclass.py": 3,
     "_device.py": 1,
     "_errors.py": 1,
     "_graphics.py": 7,
     "_ipc.py": 14,
     "_linker.py": 9,
-    "_managed.py": 17,
-    "_memory.py": 26,
+    "_managed.py": 14,
+    "_memory.py": 19,
     "_module.py": 6,
     "_options.py": 9,
     "_peers.py": 12,

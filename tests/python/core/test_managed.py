@@ -113,13 +113,11 @@ def test_accessed_by_is_a_live_set(device, stream):
 
 
 def test_batch_on_the_legacy_default_stream_raises(device, stream, buffers):
-    plain = [device.allocate(16, stream=stream) for _ in range(2)]
     legacy = LEGACY_DEFAULT_STREAM
     for name, call in (
         ("prefetch_batch", lambda: prefetch_batch(legacy, buffers, device)),
         ("discard_batch", lambda: discard_batch(legacy, buffers)),
         ("discard_prefetch_batch", lambda: discard_prefetch_batch(legacy, buffers, device)),
-        ("copy_batch", lambda: copy_batch(legacy, plain[:1], plain[1:])),
     ):
         with pytest.raises(
             CUDAError, match=f"INVALID_VALUE: {name}: no batch can be queued in the legacy default stream"

@@ -227,7 +227,7 @@ def child(mr, descriptor, buffer, answer):
     try:
         mr.allocate(16, stream=stream)
         rejected = False
-    except RuntimeError:
+    except TypeError:
         rejected = True
     answer.put((first, opened.is_mapped, mr.is_mapped, rejected))
     opened.close(stream)

@@ -215,7 +215,7 @@ class _Adder:
         """Add a node that allocates memory; its ``dptr`` is known at once."""
         home = self._home()
         number = int(_core.Device(device))
-        kind = GraphMemoryType(memory_type)
+        kind = _core.choice(GraphMemoryType, memory_type, "memory_type")
         peers = sorted({int(_core.Device(peer)) for peer in peer_access or ()} - {number})
         alloc, place, where = {
             GraphMemoryType.DEVICE: (_PINNED, _DEVICE, number),
