@@ -280,10 +280,8 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
 CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* out) {
   return guarded([&] {
     require(out != nullptr);
-    if (handle)
-      context_of(handle);
-    else
-      current_context_any_state();
+    const Context& context = handle ? context_of(handle) : current_context_any_state();
+    require(context.is_live, CUDA_ERROR_INVALID_CONTEXT);  // false after a reset
     *out = 3020;
   });
 }

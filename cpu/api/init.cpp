@@ -214,23 +214,22 @@ CUresult cuGetProcAddress(const char* symbol, void** out, int version, cuuint64_
   return guarded_without_init([&] {
     require(symbol && out);
     require(flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    require(version <= kDriverVersion);
     *out = nullptr;
     bool known = false;
     const std::string_view name{symbol};
     const Export* found = find_export(name, version, &known);
-    if (!found) {
-      if (status) {
+    if (!found) {  // success with a null pointer, also without a status: that is what an H200
+                   // returns
+      if (status)
         *status = known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                         : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-        return CUDA_SUCCESS;  // the status has the result
-      }
-      return CUDA_ERROR_NOT_FOUND;
+      return;
     }
     const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
                             found->per_thread && found->per_thread_since <= version;
     *out = reinterpret_cast<void*>(per_thread ? found->per_thread : found->address);
     if (status) *status = CU_GET_PROC_ADDRESS_SUCCESS;
-    return CUDA_SUCCESS;
   });
 }
 

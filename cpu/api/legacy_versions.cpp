@@ -26,7 +26,8 @@ CUDA_KERNEL_NODE_PARAMS_v2 widened(const CUDA_KERNEL_NODE_PARAMS_v1& old) {
 extern "C" {
 
 CUresult cuGetProcAddress(const char* symbol, void** out, int version, cuuint64_t flags) {
-  return cuGetProcAddress_v2(symbol, out, version, flags, nullptr);
+  const CUresult code = cuGetProcAddress_v2(symbol, out, version, flags, nullptr);
+  return code == CUDA_SUCCESS && !*out ? CUDA_ERROR_NOT_FOUND : code;  // this version has no status
 }
 
 CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device) {

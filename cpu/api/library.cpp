@@ -124,10 +124,9 @@ CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary hand
   return guarded([&] {
     require(name != nullptr);
     const cucpu::Variable* known = library_of(handle).overview().code().find_variable(name);
-    require(known && known->managed, CUDA_ERROR_NOT_FOUND);  // checked before the context
-    const cucpu::Variable& variable = variable_of(handle, name);
-    if (address) *address = reinterpret_cast<CUdeviceptr>(variable.address);
-    if (bytes) *bytes = variable.size;
+    require(known && known->managed, CUDA_ERROR_NOT_FOUND);
+    if (address) *address = reinterpret_cast<CUdeviceptr>(known->address);  // in all contexts
+    if (bytes) *bytes = known->size;
   });
 }
 

@@ -25,7 +25,7 @@ int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& se
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
       return static_cast<int>(info.static_shared_bytes);
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-      return 0;
+      return static_cast<int>(info.const_bytes);
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
       return static_cast<int>(info.local_bytes);
     case CU_FUNC_ATTRIBUTE_NUM_REGS:

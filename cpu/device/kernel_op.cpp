@@ -57,7 +57,7 @@ void check_shape(const Function& function, const cucpu::LaunchShape& shape) {
   require(bx > 0 && by > 0 && bz > 0 && bx <= 1024 && by <= 1024 && bz <= 64 &&
           shape.block.volume() <= 1024);
   if (info.required_block) require(*info.required_block == shape.block);
-  require(shape.block.volume() <= info.max_threads, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  require(shape.block.volume() <= info.max_threads);
   require(shape.dynamic_shared_bytes <= dynamic_shared_limit(info, function.settings));
 }
 
@@ -101,8 +101,9 @@ std::unique_ptr<cucpu::Launch> KernelOp::make_launch(Context& context) const {
 
 CUDA_KERNEL_NODE_PARAMS KernelOp::node_params() {
   CUDA_KERNEL_NODE_PARAMS p{};
-  p.func = given_kernel ? nullptr : function->handle();
-  p.kern = given_kernel;
+  const Handles handles = given ? *given : Handles{function->handle(), kernel_of(*function)};
+  p.func = handles.function;
+  p.kern = handles.kernel;
   p.gridDimX = shape.grid.x, p.gridDimY = shape.grid.y, p.gridDimZ = shape.grid.z;
   p.blockDimX = shape.block.x, p.blockDimY = shape.block.y, p.blockDimZ = shape.block.z;
   p.sharedMemBytes = shape.dynamic_shared_bytes;
@@ -122,7 +123,7 @@ Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& p,
   config.sharedMemBytes = p.sharedMemBytes;
   config.attrs = attributes.empty() ? nullptr : attributes.data();
   config.numAttrs = static_cast<unsigned>(attributes.size());
-  require(!(p.func && p.kern));
+  if (p.kern) object_of<LibraryKernel>(p.kern);  // `func` decides when both are set
   const CUfunction handle = p.func ? p.func : reinterpret_cast<CUfunction>(p.kern);
   Ref<KernelOp> op;
   if (p.ctx) {
@@ -131,7 +132,7 @@ Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& p,
   } else {
     op = make_kernel(handle, config, p.kernelParams, p.extra, false);
   }
-  op->given_kernel = p.kern;
+  op->given = KernelOp::Handles{p.func, p.kern};
   return op;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,13 @@ class KernelOp final : public NodeOp {
   cucpu::LaunchShape shape;
   cucpu::ParamBlock params;
   std::vector<CUlaunchAttribute> attributes;
-  CUkernel given_kernel = nullptr;  ///< set when a graph node was described with a CUkernel
+  struct Handles {
+    CUfunction function;
+    CUkernel kernel;
+  };
+  /// Those that a graph node was described with. A captured launch has none: it is described by
+  /// its function and, in a library, by the kernel.
+  std::optional<Handles> given;
   /// The description of a graph node; its pointers live as long as this object.
   [[nodiscard]] CUDA_KERNEL_NODE_PARAMS node_params();
   /// Makes one launch in a context. Throws LoadError when the kernel does not compile.

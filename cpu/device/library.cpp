@@ -7,7 +7,8 @@ namespace cucpu::driver {
 Library::Library(std::vector<std::string> texts, const cucpu::LoadOptions& options)
     : texts_{std::move(texts)},
       options_{options},
-      overview_{make_object<LoadedModule>(nullptr, texts_, options)} {
+      managed_{std::make_shared<ManagedVariables>()},
+      overview_{make_object<LoadedModule>(nullptr, texts_, options, managed_)} {
   options_.info_log = nullptr;  // points into the caller's object, which ends with the load
 }
 
@@ -16,7 +17,7 @@ Library::~Library() = default;
 LoadedModule& Library::module_in(Context& context) {
   const std::lock_guard lock{mutex_};
   return find_or_publish(modules_, context.id, [&] {
-    auto module = make_object<LoadedModule>(&context, texts_, options_);
+    auto module = make_object<LoadedModule>(&context, texts_, options_, managed_);
     module->library = this;
     return module;
   });

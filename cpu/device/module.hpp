@@ -60,16 +60,36 @@ class ModuleReference {
   ~ModuleReference() = default;
 };
 
+/// The managed variables of a library: one set for all contexts, which exists before the first of
+/// them. Its modules and metadata share it.
+class ManagedVariables {
+ public:
+  ManagedVariables() = default;
+  ~ManagedVariables();
+  ManagedVariables(const ManagedVariables&) = delete;
+  ManagedVariables& operator=(const ManagedVariables&) = delete;
+  /// The variable `index`, in the order of the code.
+  cucpu::VariableMemory::Place at(std::size_t index, std::size_t size, std::size_t align);
+  bool contains(const void* address) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<void*> addresses_;
+};
+
 /// The memory of a module's variables.
 class ModuleMemory final : public cucpu::VariableMemory {
  public:
-  explicit ModuleMemory(Context* context)
-      : context_{context} {}  ///< null: for a library's metadata
-  void* allocate(std::size_t size, std::size_t align, bool managed) override;
+  /// `context` is null for a library's metadata, `managed` for a module that is not in a library.
+  ModuleMemory(Context* context, std::shared_ptr<ManagedVariables> managed)
+      : context_{context}, managed_{std::move(managed)} {}
+  Place allocate(std::size_t size, std::size_t align, bool managed) override;
   void free(void* address) noexcept override;
 
  private:
   Context* context_;
+  std::shared_ptr<ManagedVariables> managed_;
+  std::size_t managed_count_ = 0;
 };
 
 class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>,
@@ -77,7 +97,8 @@ class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>,
  public:
   /// Throws LoadError. `context` is null for a library's metadata.
   LoadedModule(Context* context, const std::vector<std::string>& texts,
-               const cucpu::LoadOptions& options);
+               const cucpu::LoadOptions& options,
+               std::shared_ptr<ManagedVariables> managed = nullptr);
   ~LoadedModule() override;
   void on_context_destroyed() noexcept override;
 
@@ -126,6 +147,7 @@ class Library final : public Handled<Library, CUlibrary, Kind::library> {
  private:
   std::vector<std::string> texts_;
   cucpu::LoadOptions options_;
+  std::shared_ptr<ManagedVariables> managed_;
   Ref<LoadedModule> overview_;
   std::mutex mutex_;
   std::map<std::uint64_t, Ref<LoadedModule>> modules_;  // by context
@@ -134,6 +156,9 @@ class Library final : public Handled<Library, CUlibrary, Kind::library> {
 
 /// The function of a handle; a CUkernel means its function in the current context.
 Function& function_of(CUfunction handle);
+
+/// The CUkernel of a function in a library's module, or null.
+CUkernel kernel_of(Function& function);
 
 int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings,
                        CUfunction_attribute attribute);

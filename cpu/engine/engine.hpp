@@ -35,6 +35,7 @@ struct KernelInfo {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_offset = 0;  ///< start of dynamic shared memory, aligned
   std::uint32_t local_bytes = 0;            ///< per thread
+  std::uint32_t const_bytes = 0;            ///< of the .const variables that it uses
   std::uint32_t registers = 0;              ///< an estimate, for occupancy queries
   std::uint32_t max_threads = 1024;         ///< .maxntid / .reqntid, else the device limit
   std::uint32_t min_blocks_per_sm = 0;      ///< .minnctapersm, 0 when not given
@@ -63,8 +64,12 @@ struct Variable {
 class VariableMemory {
  public:
   virtual ~VariableMemory() = default;
-  virtual void* allocate(std::size_t size, std::size_t align,
-                         bool managed) = 0;  ///< Zeroed; throws std::bad_alloc.
+  struct Place {
+    void* address;
+    bool initialized;  ///< by another module with the same variable: its value is kept
+  };
+  /// Zeroed unless initialized; throws std::bad_alloc.
+  virtual Place allocate(std::size_t size, std::size_t align, bool managed) = 0;
   virtual void free(void* address) noexcept = 0;
 };
 

@@ -3,9 +3,11 @@
 // are compiled when they are launched.
 #include <llvm/Bitcode/BitcodeWriter.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/base/compute_capability.hpp"
+#include "cpu/engine/device_runtime.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/pipeline.hpp"
@@ -32,6 +34,23 @@ const Variable* Module::find_variable(std::string_view name) const {
 
 namespace {
 
+/// Links the device runtime with modules that call it. Modules with definitions of their own (those
+/// of libcudadevrt) are linked without it.
+void add_device_runtime(std::vector<std::unique_ptr<ptx::Module>>& modules) {
+  bool needed = false;
+  for (const auto& module : modules)
+    needed |= std::ranges::any_of(module->functions, needs_device_runtime);
+  if (!needed) return;
+  ptx::Diagnostics diagnostics{"device runtime"};
+  ptx::Parsed runtime = ptx::parse(std::string{device_runtime_text()}, diagnostics);
+  if (!runtime.module) throw LoadError{218, diagnostics.log()};
+  for (const ptx::Function& function : runtime.module->functions)
+    for (const auto& module : modules)
+      for (const ptx::Function& other : module->functions)
+        if (other.defined && other.name == function.name) return;
+  modules.push_back(std::move(runtime.module));
+}
+
 std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view> texts,
                                                 const LoadOptions& options) {
   std::vector<std::unique_ptr<ptx::Module>> modules;
@@ -50,6 +69,7 @@ std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view
     modules.push_back(std::move(parsed.module));
   }
   if (code != 0) throw LoadError{code, log};
+  add_device_runtime(modules);
   return modules;
 }
 
@@ -109,12 +129,12 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
   Placed placed{memory_, allocations_};
   for (const ModuleVariable& variable : translation.variables) {
     allocations_.reserve(allocations_.size() + 1);
-    void* address =
+    const auto [address, initialized] =
         memory_.allocate(std::max<std::size_t>(variable.size, 1), variable.align, variable.managed);
     allocations_.push_back(address);
     symbols_.push_back({variable.symbol, reinterpret_cast<std::uint64_t>(address)});
     if (variable.constant) constants_.emplace_back(address, variable.size);
-    if (!variable.data.empty())
+    if (!variable.data.empty() && !initialized)
       std::memcpy(address, variable.data.data(),
                   std::min<std::size_t>(variable.data.size(), variable.size));
     if (variable.visible)

@@ -210,8 +210,7 @@ void end_capture(Stream& stream, CUgraph* out) {
   Ref<Graph> graph;      // moved out of the capture: an event in the graph may own the capture
   std::unique_lock lock{graph_mutex()};
   require(stream.capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
-  require(out != nullptr);
-  *out = nullptr;
+  if (out) *out = nullptr;
   capture = Ref<Capture>{stream.capture.load()};
   if (capture->origin != &stream) {
     capture->broken = true;
@@ -231,7 +230,13 @@ void end_capture(Stream& stream, CUgraph* out) {
                   : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   }
   graph = std::move(capture->graph);
-  *out = capture->owns_graph && !graph->is_published() ? graph->publish() : graph->handle();
+  const bool has_handle = !capture->owns_graph || graph->is_published();
+  if (out) {
+    *out = has_handle ? graph->handle() : graph->publish();
+  } else if (!has_handle) {
+    lock.unlock();
+    graph->retire_all();  // nothing names the graph any more
+  }
 }
 
 CUstreamCaptureStatus capture_status(Stream& stream) {

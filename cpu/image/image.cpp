@@ -26,12 +26,15 @@ namespace cucpu::driver {
 namespace {
 
 constexpr std::uint32_t kWrapperMagic = 0x466243b1, kFatbinMagic = 0xba55ed50;
+constexpr std::uint32_t kLinkedWrapper = 2;  // version
 constexpr std::size_t kMaxText = std::size_t{1} << 30;
 
+/// Version 1 has one fat binary. Version 2 belongs to relocatable code (nvcc -rdc=true): `data` is
+/// what nvlink made of the fat binaries in the list `parts`, which ends with null.
 struct Wrapper {
   std::uint32_t magic, version;
   const void* data;
-  const void* unused;
+  const void* parts;
 };
 
 struct FatbinHeader {
@@ -258,6 +261,27 @@ bool has_magic(const void* image, std::uint32_t magic) {
   return std::memcmp(image, &magic, sizeof magic) == 0;
 }
 
+void require_fatbin(const void* data) {
+  if (!data || !has_magic(copy_unsized(static_cast<const char*>(data), 4).data(), kFatbinMagic))
+    invalid("a fat binary wrapper around nothing");
+}
+
+/// The PTX of all fat binaries in the list of a wrapper of version 2. Those without PTX are
+/// skipped: the link reports what is missing then.
+std::vector<std::string> texts_of_parts(const char* list) {
+  std::vector<std::string> texts;
+  for (;; list += sizeof(void*)) {
+    const auto part = read_at<const void*>(copy_unsized(list, sizeof(void*)), 0);
+    if (!part) return texts;
+    require_fatbin(part);
+    try {
+      for (std::string& text : ptx_of_image(part)) texts.push_back(std::move(text));
+    } catch (const LoadError& error) {
+      if (error.code != CUDA_ERROR_NO_BINARY_FOR_GPU) throw;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
@@ -268,9 +292,10 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
   if (has_four && has_magic(image, kWrapperMagic)) {
     const auto wrapper =
         read_at<Wrapper>(size ? std::string{bytes, size} : copy_unsized(bytes, sizeof(Wrapper)), 0);
-    if (!wrapper.data ||
-        !has_magic(copy_unsized(static_cast<const char*>(wrapper.data), 4).data(), kFatbinMagic))
-      invalid("a fat binary wrapper around nothing");
+    if (wrapper.version == kLinkedWrapper && wrapper.parts)
+      if (auto texts = texts_of_parts(static_cast<const char*>(wrapper.parts)); !texts.empty())
+        return texts;
+    require_fatbin(wrapper.data);
     return ptx_of_image(wrapper.data);
   }
   if (has_four && has_magic(image, kFatbinMagic)) {

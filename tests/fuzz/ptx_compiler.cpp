@@ -13,14 +13,14 @@
 namespace {
 class Memory final : public cucpu::VariableMemory {
  public:
-  void* allocate(std::size_t bytes, std::size_t alignment, bool) override {
+  Place allocate(std::size_t bytes, std::size_t alignment, bool) override {
     if (bytes > (std::size_t{1} << 28)) throw std::bad_alloc{};
     const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     void* memory = std::aligned_alloc(alignment < 16 ? 16 : alignment,
                                       rounded < 16 ? 16 : (rounded + 15) / 16 * 16);
     if (memory == nullptr) throw std::bad_alloc{};
     std::memset(memory, 0, bytes);
-    return memory;
+    return {memory, false};
   }
   void free(void* memory) noexcept override { std::free(memory); }
 };

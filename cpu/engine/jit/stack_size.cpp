@@ -19,7 +19,8 @@ std::uint32_t estimate_stack_bytes(const Module& module, bool optimized) {
   for (const Function& function : module)
     for (const Instruction& instruction : instructions(function)) {
       if (const auto* local = dyn_cast<AllocaInst>(&instruction)) {
-        if (const auto size = local->getAllocationSize(layout)) bytes += *size;
+        if (const auto size = local->getAllocationSize(layout))
+          bytes += *size + local->getAlign().value();
       } else if (const auto* type = dyn_cast<FixedVectorType>(instruction.getType())) {
         const std::uint64_t size = layout.getTypeAllocSize(instruction.getType());
         vectors += optimized ? size : std::max<std::uint64_t>(2 * size, 8 * type->getNumElements());

@@ -460,15 +460,14 @@ void MemoryEmitter::scatter(StoreInst& store, Align align, bool rare) {
 
 void MemoryEmitter::emit_alloca(AllocaInst& alloca) {
   Value*& memory = private_memory_[&alloca];
-  std::size_t size =
-      alignTo(alloca.getAllocationSize(module_.getDataLayout())->getFixedValue(), 16);
+  const std::size_t size = lane_stride(alloca);
   bool across_barriers =
       parts_.regions.all().size() > 1;  // otherwise the next group may use the same memory
   if (!memory) {                        // on the stack, where isspacep expects local memory
     std::size_t lanes = width_ * (across_barriers ? plan_.lanes.groups() : 1u);
     AllocaInst* place =
         temporary(ArrayType::get(b_.getInt8Ty(), size * lanes), alloca.getName() + ".lanes");
-    place->setAlignment(Align{64});
+    place->setAlignment(std::max(Align{64}, alloca.getAlign()));
     memory = place;
   }
   if (!across_barriers) return define(&alloca, memory);

@@ -118,6 +118,11 @@ std::uint64_t modular(std::int64_t stride) { return static_cast<std::uint64_t>(s
 
 }  // namespace
 
+std::uint64_t lane_stride(const AllocaInst& alloca) {
+  const auto size = alloca.getAllocationSize(alloca.getModule()->getDataLayout());
+  return alignTo(size->getFixedValue(), std::max(Align{16}, alloca.getAlign()));
+}
+
 std::uint64_t span_of(std::int64_t stride, unsigned width) {
   const std::uint64_t step = stride < 0 ? 0 - modular(stride) : modular(stride);
   bool overflows = false;
@@ -255,9 +260,9 @@ Shape Shapes::transfer(Instruction& inst) {
     uniform &= s.kind <= Shape::Uniform;
   }
   if (auto* alloca = dyn_cast<AllocaInst>(&inst)) {
-    auto size = alloca->getAllocationSize(inst.getModule()->getDataLayout());
+    const auto size = alloca->getAllocationSize(inst.getModule()->getDataLayout());
     if (scope_ == Scope::Block || !size || size->isScalable()) return kVarying;
-    return strided(static_cast<std::int64_t>(alignTo(size->getFixedValue(), 16)), false, false, 4);
+    return strided(static_cast<std::int64_t>(lane_stride(*alloca)), false, false, 4);
   }
   if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst)) return kVarying;
   if (auto* load = dyn_cast<LoadInst>(&inst))

@@ -32,6 +32,9 @@ struct Shape {
 /// on overflow.
 std::uint64_t span_of(std::int64_t stride, unsigned width);
 
+/// The bytes from the local memory of a lane to that of the next: every lane is aligned.
+std::uint64_t lane_stride(const llvm::AllocaInst&);
+
 struct Lanes {
   unsigned width = 1;
   Dim3 block;

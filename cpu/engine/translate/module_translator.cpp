@@ -3,6 +3,9 @@
 // translate().
 #include "cpu/engine/translate/module_translator.hpp"
 
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
@@ -91,6 +94,38 @@ llvm::Function* ModuleTranslator::function(std::uint32_t index, ptx::Location wh
   return nullptr;
 }
 
+llvm::Function* ModuleTranslator::with_other_result(llvm::Function& known, const ptx::Function& f) {
+  const Signature wanted = signature(f);
+  const bool differ_in_void =
+      wanted.result_by_value &&
+      (wanted.type->getReturnType()->isVoidTy() || known.getReturnType()->isVoidTy()) &&
+      wanted.type->params() == known.getFunctionType()->params();
+  if (!differ_in_void || (f.defined && !known.empty())) return nullptr;
+  const std::string name = known.getName().str();
+  llvm::Function* fn = nullptr;
+  llvm::Function *caller = nullptr, *callee = nullptr;
+  if (f.defined) {  // the definition takes the name; the declaration found before forwards to it
+    known.setName(name + ".declared");
+    fn = llvm::Function::Create(wanted.type, llvm::GlobalValue::InternalLinkage, name, out);
+    caller = &known, callee = fn;
+  } else {
+    fn = llvm::Function::Create(wanted.type, llvm::GlobalValue::InternalLinkage, name + ".declared",
+                                out);
+    caller = fn, callee = &known;
+  }
+  llvm::IRBuilder<> builder{llvm::BasicBlock::Create(out.getContext(), "", caller)};
+  llvm::SmallVector<llvm::Value*, 8> arguments;
+  for (llvm::Argument& argument : caller->args()) arguments.push_back(&argument);
+  llvm::CallInst* const call = builder.CreateCall(callee, arguments);
+  call->setDoesNotThrow();
+  llvm::Type* const result = caller->getReturnType();
+  if (result->isVoidTy())
+    builder.CreateRetVoid();
+  else  // the callee returns nothing: ptxas leaves the register as it is
+    builder.CreateRet(llvm::Constant::getNullValue(result));
+  return fn;
+}
+
 void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::string>& linked) {
   const auto symbol = [&](std::string_view name, ptx::Linkage linkage) {
     std::string s{name};
@@ -138,8 +173,12 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
         fn = llvm::Function::Create(signature(f).type, llvm::GlobalValue::InternalLinkage, name,
                                     out);
       } else if (fn->getFunctionType() != signature(f).type) {
-        diagnostics.error(f.where,
-                          ptx::cat("'", f.name, "' is declared differently in another module"));
+        if (llvm::Function* const other = with_other_result(*fn, f)) {
+          fn = other;
+        } else {
+          diagnostics.error(f.where,
+                            ptx::cat("'", f.name, "' is declared differently in another module"));
+        }
       }
       if (f.defined && f.linkage != ptx::Linkage::internal) {
         const auto [at, fresh] = linked.try_emplace(name, source.name);
@@ -287,6 +326,39 @@ bool TranslateOptions::host_has_half() {
 #endif
 }
 
+namespace {
+
+/// Sets `const_bytes` of all kernels: the .const variables that they and the functions they call
+/// name.
+void measure_constants(Translation& result) {
+  for (KernelInfo& info : result.kernels) {
+    llvm::SmallPtrSet<const llvm::Value*, 32> seen;
+    std::vector<const llvm::Value*> open{result.module->getFunction(info.name)};
+    while (!open.empty()) {
+      const llvm::Value* const value = open.back();
+      open.pop_back();
+      if (value == nullptr || !seen.insert(value).second) continue;
+      if (const auto* function = llvm::dyn_cast<llvm::Function>(value)) {
+        for (const llvm::Instruction& instruction : llvm::instructions(*function))
+          for (const llvm::Value* operand : instruction.operands())
+            if (llvm::isa<llvm::Constant>(operand)) open.push_back(operand);
+      } else if (const auto* constant = llvm::dyn_cast<llvm::Constant>(value)) {
+        for (const llvm::Value* operand : constant->operands()) open.push_back(operand);
+      }
+    }
+    std::uint64_t bytes = 0;
+    for (const ModuleVariable& variable : result.variables) {
+      if (!variable.constant || !seen.contains(result.module->getNamedValue(variable.symbol)))
+        continue;
+      const std::uint64_t align = std::max<std::uint64_t>(variable.align, 1);
+      bytes = (bytes + align - 1) / align * align + variable.size;
+    }
+    info.const_bytes = static_cast<std::uint32_t>(bytes);
+  }
+}
+
+}  // namespace
+
 Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMContext& context,
                       const TranslateOptions& options) {
   Translation result;
@@ -305,6 +377,7 @@ Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMCon
   for (auto& part : parts) part->translate_functions(result);
   for (auto& part : parts) part->finish_debug();
   for (auto& part : parts) part->describe_variables(result);
+  measure_constants(result);
   std::string log;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     // A function that no linked module defines is only a declaration.

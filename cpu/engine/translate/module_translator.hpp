@@ -40,6 +40,10 @@ class ModuleTranslator {
         debug{out} {}
 
   void declare_symbols(std::unordered_map<std::string, std::string>& linked);
+  /// A function like `known` that returns a value where `known` returns none, or the reverse, as
+  /// `f` declares it: one of the two calls the other. Null if they differ in anything else. Linkers
+  /// do not compare results, and compilers declare functions whose result they ignore as void.
+  llvm::Function* with_other_result(llvm::Function& known, const ptx::Function& f);
   void translate_functions(Translation& result);
   void describe_variables(Translation& result);
 

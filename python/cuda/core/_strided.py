@@ -15,19 +15,32 @@ _INT, _UINT, _FLOAT, _RECORD, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 3, 4, 5, 6  # 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _KIND_CODES = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL, "V": _RECORD}
 _CODE_KINDS = {code: kind for kind, code in _KIND_CODES.items()}
+_OPAQUE_KINDS = (
+    "MmSU"  # dates, durations, bytes and texts of a fixed length: like records, only NumPy can say what they are
+)
 
 
 def _parse_typestr(typestr: str) -> tuple[int, int, int]:
     """ "<f4" as DLPack's (code, bits, lanes)."""
-    size = typestr[2:] if isinstance(typestr, str) else ""
-    if not (size.isascii() and size.isdecimal() and int(size) > 0):
+    if isinstance(typestr, str) and typestr[1:2] and typestr[1] in _OPAQUE_KINDS and typestr[0] in "<|":
+        import numpy
+
+        try:
+            size = numpy.dtype(typestr).itemsize
+        except TypeError:
+            raise BufferError(f"elements of type {typestr} are not supported") from None
+        if size == 0:
+            raise BufferError(f"elements of type {typestr} have no size")
+        return _RECORD, size * 8, 1
+    digits = typestr[2:] if isinstance(typestr, str) else ""
+    if not (digits.isascii() and digits.isdecimal() and int(digits) > 0):
         raise BufferError(f"the type of the elements must be a text like '<f4', not {typestr!r}")
     if typestr[0] == ">":
         raise BufferError(f"big-endian elements ({typestr}) are not supported")
     code = _KIND_CODES.get(typestr[1])
     if code is None:
         raise BufferError(f"elements of type {typestr} are not supported")
-    return code, int(size) * 8, 1
+    return code, int(digits) * 8, 1
 
 
 def _integer(value: Any, what: str) -> int:
@@ -86,7 +99,10 @@ def _elements(facts: dict[str, Any], obj: object) -> tuple[tuple[int, int, int],
 
     dtype = getattr(obj, "dtype", None)  # knows more than the interface's description: names of padded fields
     if not isinstance(dtype, numpy.dtype):
-        dtype = numpy.dtype(facts["descr"]) if "descr" in facts else None
+        if facts["typestr"][1] in _OPAQUE_KINDS:
+            dtype = numpy.dtype(facts["typestr"])
+        else:
+            dtype = numpy.dtype(facts["descr"]) if "descr" in facts else None
     return dl_type, strides, dtype
 
 
@@ -238,8 +254,11 @@ class StridedMemoryView(_core._View):
         view = _core.view_of_array(cls, obj, stream_ptr)
         if view is not None:
             return view
-        if getattr(getattr(obj, "dtype", None), "names", None) and hasattr(obj, "__array_interface__"):
-            return cls.from_array_interface(obj)  # records, which DLPack does not know
+        dtype = getattr(obj, "dtype", None)
+        if hasattr(obj, "__array_interface__") and (
+            getattr(dtype, "names", None) or getattr(dtype, "kind", "") in tuple(_OPAQUE_KINDS)
+        ):
+            return cls.from_array_interface(obj)  # elements that DLPack does not know
         if hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__"):
             return cls.from_dlpack(obj, stream_ptr)
         if hasattr(obj, "__cuda_array_interface__"):

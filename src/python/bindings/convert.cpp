@@ -72,6 +72,12 @@ bool exact_integer(PyObject* value, Kind kind, const Where& where, Slot* out) {
   return true;
 }
 
+/// The driver takes a CUkernel wherever it takes a CUfunction: the function in the current context.
+bool is_kernel_as_function(TypeId given, TypeId wanted) {
+  return std::strcmp(name_of(given), "CUkernel") == 0 &&
+         std::strcmp(name_of(wanted), "CUfunction") == 0;
+}
+
 bool handle_argument(PyObject* value, TypeId type, const Where& where, Slot* out) {
   if (is_handle(value)) [[likely]] {
     const auto* handle = reinterpret_cast<HandleObject*>(value);
@@ -80,7 +86,8 @@ bool handle_argument(PyObject* value, TypeId type, const Where& where, Slot* out
     // Integers with a class (CUdeviceptr, cuuint64_t) stand for their value; a handle must be of
     // the right type.
     if (handle->root != row.root &&
-        !(row.kind == TypeClass::integer && given.kind == TypeClass::integer)) {
+        !(row.kind == TypeClass::integer && given.kind == TypeClass::integer) &&
+        !is_kernel_as_function(handle->root, row.root)) {
       return wrong_type(value, name_of(type), where);
     }
     out->u = handle_value(handle);

@@ -44,6 +44,13 @@ TEST(Driver, EntryPointsAreFoundByNameAndVersion) {
   EXPECT_OK(cuGetProcAddress("cuMemAllocAsync", &address, 10000, 0, &status));
   EXPECT_EQ(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, status);
   EXPECT_EQ(nullptr, address);
+  int version = 0;
+  EXPECT_OK(cuDriverGetVersion(&version));
+  EXPECT_OK(cuGetProcAddress("cuMemAlloc", &address, version, 0, &status));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuGetProcAddress("cuMemAlloc", &address, version + 10, 0, &status));
+  EXPECT_OK(cuGetProcAddress("cuFuncSetAttribute", &address, 2000, 0, nullptr));
+  EXPECT_EQ(nullptr, address);
 }
 
 TEST(Device, AttributesAreConsistent) {

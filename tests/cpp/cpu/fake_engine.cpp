@@ -157,13 +157,13 @@ std::unique_ptr<Module> Module::load(std::span<const std::string_view> texts,
       module->variables_.reserve(module->variables_.size() +
                                  1);  // may throw, so it comes before the allocation
       module->variables_.push_back(
-          {(*at)[1], memory.allocate(bytes, 16, false), bytes, false, false});
+          {(*at)[1], memory.allocate(bytes, 16, false).address, bytes, false, false});
     }
     static const std::regex reference{R"(\.global\s+\.(tex|surf)ref\s+(\w+))"};
     for (std::sregex_iterator at{text.begin(), text.end(), reference}, end; at != end; ++at) {
       module->variables_.reserve(module->variables_.size() + 1);
       module->variables_.push_back(
-          {(*at)[2], memory.allocate(8, 16, false), 8, false, false,
+          {(*at)[2], memory.allocate(8, 16, false).address, 8, false, false,
            (*at)[1] == "tex" ? ReferenceKind::texture : ReferenceKind::surface});
     }
   }

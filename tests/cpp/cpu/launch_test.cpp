@@ -31,7 +31,7 @@ TEST_F(Launches, InvalidShapesReturnExactCodes) {
   EXPECT_OK(shape(1, 1, 1, 1, 1, 1, 49 << 10));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
             cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 228 << 10));
-  EXPECT_EQ(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
             cuLaunchKernel(kernel("bounded"), 1, 1, 1, 65, 1, 1, 0, nullptr, nullptr, nullptr));
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE,
             cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));

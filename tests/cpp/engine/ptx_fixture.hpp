@@ -16,12 +16,12 @@ namespace cucpu::test {
 
 /// Host memory for module variables; counts what is not given back.
 struct TestMemory final : VariableMemory {
-  void* allocate(std::size_t size, std::size_t align, bool) override {
+  Place allocate(std::size_t size, std::size_t align, bool) override {
     const std::size_t a = std::max<std::size_t>(align, 64);
     void* memory = std::aligned_alloc(a, (size + a - 1) / a * a);
     std::memset(memory, 0, size);
     live.insert(memory);
-    return memory;
+    return {memory, false};
   }
   void free(void* address) noexcept override {
     live.erase(address);
