@@ -12,5 +12,7 @@ __version__ = "0.1.0"
 LIBRARY_FOLDER = Path(__file__).parent / "lib"
 #: Folder that holds the CPU device under the name `libcuda.so.1`, for programs that load the driver by that name.
 CPU_DRIVER_FOLDER = LIBRARY_FOLDER / "cpu"
+#: Folder of our libcudart.so.12 and libcudart.so.13, for programs that nvcc has linked with the shared runtime.
+CUDART_FOLDER = LIBRARY_FOLDER / "cudart"
 #: Folder of the C++ headers (`#include <cucore/device.hpp>`).
 INCLUDE_FOLDER = Path(__file__).parent / "include"

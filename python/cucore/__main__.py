@@ -49,6 +49,12 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--cpu", action="store_const", dest="device", const="cpu", default="cpu", help="(default)")
     where.add_argument("--gpu", action="store_const", dest="device", const="gpu", help="insist on the GPU")
     run.add_argument("--devices", type=device_number, metavar="N", help=f"present N CPU devices, 1 to {MOST_DEVICES}")
+    run.add_argument(
+        "--cudart",
+        type=int,
+        choices=(12, 13),
+        help="preload our CUDA runtime library of this version, for libraries that bring an RPATH to NVIDIA's",
+    )
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
 
     coverage = commands.add_parser("coverage", help="how much of each API works on the CPU device")
@@ -80,7 +86,7 @@ def command(arguments: argparse.Namespace) -> int:
     if arguments.command == "run":
         from .run import run
 
-        return run(arguments.program, device=arguments.device, devices=arguments.devices)
+        return run(arguments.program, device=arguments.device, devices=arguments.devices, cudart=arguments.cudart)
     if arguments.command == "coverage":
         from .coverage import coverage
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore run`: start a program so that whoever loads `libcuda.so.1` gets the CPU device."""
+"""`cucore run`: start a program so that whoever loads `libcuda.so.1` gets the CPU device.
+
+Programs that load `libcudart.so.12` or `.13` get our runtime library, which uses the same device: NVIDIA's accepts no
+driver but NVIDIA's.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,45 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from . import CPU_DRIVER_FOLDER, terminal
+from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, elf, terminal
 
 
-def environment(device: str, devices: int | None = None) -> dict[str, str]:
+def _prepend(variables: dict[str, str], name: str, *values: Path) -> None:
+    variables[name] = os.pathsep.join([*map(str, values), *filter(None, [variables.get(name)])])
+
+
+def preloads(executable: str) -> list[Path]:
+    """The runtime libraries that the dynamic linker would not take from LD_LIBRARY_PATH, because a DT_RPATH precedes it.
+
+    A library that is loaded already satisfies every later request for its soname. A DT_RUNPATH needs no such help: the
+    linker searches it after LD_LIBRARY_PATH.
+    """
+    dynamic = elf.read_dynamic(Path(executable))
+    if not dynamic.rpath or dynamic.runpath:
+        return []
+    return [path for name in dynamic.needed if (path := CUDART_FOLDER / name).is_file()]
+
+
+def environment(
+    device: str, devices: int | None = None, executable: str | None = None, cudart: int | None = None
+) -> dict[str, str]:
     """The child's environment: ours, with the device chosen and the CPU driver first on the library path."""
     result = dict(os.environ, CUCORE_DEVICE=device)
     if device == "cpu":
-        folders = [str(CPU_DRIVER_FOLDER), *filter(None, [result.get("LD_LIBRARY_PATH")])]
-        result["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
+        _prepend(result, "LD_LIBRARY_PATH", CPU_DRIVER_FOLDER, CUDART_FOLDER)
+        loaded = preloads(executable) if executable is not None else []
+        if cudart is not None:
+            loaded = [CUDART_FOLDER / f"libcudart.so.{cudart}"]
+        if loaded:
+            _prepend(result, "LD_PRELOAD", *loaded)
     if devices is not None:
         result["CUCORE_CPU_DEVICES"] = str(devices)
     return result
 
 
-def run(program: Sequence[str], device: str = "cpu", devices: int | None = None) -> int:
+def run(program: Sequence[str], device: str = "cpu", devices: int | None = None, cudart: int | None = None) -> int:
     """Replaces this process by the program; returns only when it cannot be started."""
     command = list(program)
     if command[:1] == ["--"]:
@@ -40,4 +67,4 @@ def run(program: Sequence[str], device: str = "cpu", devices: int | None = None)
         terminal.complain("run", f"{command[0]}: no such program")
         return 127
     sys.stdout.flush()
-    os.execve(executable, command, environment(device, devices))
+    os.execve(executable, command, environment(device, devices, executable, cudart))

@@ -33,7 +33,30 @@ const char* get_error_name(cudaError_t code) {
   return "unrecognized error code";
 }
 
+/// Descriptions of the codes that only the runtime API has.
+const char* runtime_only_string(cudaError_t code) {
+  switch (code) {
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    case cudaErrorInvalidPitchValue:
+      return "invalid pitch argument";
+    case cudaErrorInvalidSymbol:
+      return "invalid device symbol";
+    case cudaErrorInvalidMemcpyDirection:
+      return "invalid copy direction for memcpy";
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorMissingConfiguration:
+      return "__global__ function call is not configured";
+    case cudaErrorInvalidDeviceFunction:
+      return "invalid device function";
+    default:
+      return nullptr;
+  }
+}
+
 const char* get_error_string(cudaError_t code) {
+  if (const char* const text = runtime_only_string(code); text != nullptr) return text;
   try {
     const char* text = nullptr;
     if (driver().cuGetErrorString(static_cast<CUresult>(code), &text) == CUDA_SUCCESS &&

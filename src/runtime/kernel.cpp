@@ -4,12 +4,12 @@
 #include <unordered_set>
 
 #include "driver/mutex.hpp"
-#include "runtime/state.hpp"
+#include "runtime/registration.hpp"
 
 namespace cucore::rt {
 namespace {
 
-struct Kernels {  // cudaKernel_t handles returned by this API; any other `func` is a CUfunction
+struct Kernels {  // cudaKernel_t handles returned by this API
   cucore::detail::Mutex mutex;
   std::unordered_set<const void*> known;
 };
@@ -31,7 +31,13 @@ cudaError_t with_function(const void* func, Body&& body) {
   return call_with_context([&](const DriverTable& d) -> CUresult {
     CUfunction function = nullptr;
     if (const CUresult code = function_of(func, &function); code != CUDA_SUCCESS) return code;
-    return body(d, function);
+    const CUresult code = body(d, function);
+    if (code != CUDA_ERROR_INVALID_HANDLE) [[likely]]
+      return code;
+    CUmodule module = nullptr;  // the function is unknown, or another handle is wrong
+    return d.cuFuncGetModule(&module, function) == CUDA_ERROR_INVALID_HANDLE
+               ? static_cast<CUresult>(cudaErrorInvalidDeviceFunction)
+               : code;
   });
 }
 
@@ -51,9 +57,10 @@ cudaError_t enumerate(cudaKernel_t* out, unsigned count, cudaLibrary_t library) 
   });
 }
 
-/// `entry` must be a cudaKernel_t: programs of this API have no host stubs made by nvcc.
+/// `entry` is a cudaKernel_t or a host stub made by nvcc.
 cudaError_t get_kernel(cudaKernel_t* kernel, const void* entry) {
-  if (kernel == nullptr || !is_kernel(entry)) return set_last_error(cudaErrorInvalidDeviceFunction);
+  if (kernel == nullptr) return set_last_error(cudaErrorInvalidDeviceFunction);
+  if (!is_kernel(entry)) return kernel_of_stub(kernel, entry);
   *kernel = static_cast<cudaKernel_t>(const_cast<void*>(entry));
   return cudaSuccess;
 }
@@ -142,19 +149,45 @@ cudaError_t param_count(const void* func, std::size_t* count) {
 
 // ---- launches
 
+/// The driver reports a wrong grid or block as an invalid value, the runtime API by a code of its
+/// own.
+CUresult launch_result(const DriverTable& d, CUresult code, dim3 grid, dim3 block) {
+  if (code != CUDA_ERROR_INVALID_VALUE) [[likely]]
+    return code;
+  CUdevice device = 0;
+  if (current_device(&device) != CUDA_SUCCESS) return code;
+  const auto exceeds = [&](unsigned value, CUdevice_attribute limit) {
+    int most = 0;
+    return value == 0 || (d.cuDeviceGetAttribute(&most, limit, device) == CUDA_SUCCESS &&
+                          value > static_cast<unsigned>(most));
+  };
+  const bool wrong =
+      exceeds(grid.x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
+      exceeds(grid.y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
+      exceeds(grid.z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) ||
+      exceeds(block.x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
+      exceeds(block.y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) ||
+      exceeds(block.z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) ||
+      exceeds(block.x * block.y * block.z, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  return wrong ? static_cast<CUresult>(cudaErrorInvalidConfiguration) : code;
+}
+
 cudaError_t launch(const void* func, dim3 grid, dim3 block, void** args, std::size_t shared,
                    cudaStream_t stream) {
   return with_function(func, [=](const DriverTable& d, CUfunction f) {
-    return d.cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                            static_cast<unsigned>(shared), stream, args, nullptr);
+    const CUresult code = d.cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                           static_cast<unsigned>(shared), stream, args, nullptr);
+    return launch_result(d, code, grid, block);
   });
 }
 
 cudaError_t launch_cooperative(const void* func, dim3 grid, dim3 block, void** args,
                                std::size_t shared, cudaStream_t stream) {
   return with_function(func, [=](const DriverTable& d, CUfunction f) {
-    return d.cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                       static_cast<unsigned>(shared), stream, args);
+    const CUresult code =
+        d.cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                    static_cast<unsigned>(shared), stream, args);
+    return launch_result(d, code, grid, block);
   });
 }
 
@@ -178,7 +211,8 @@ cudaError_t launch_ex(const cudaLaunchConfig_t* config, const void* func, void**
   return with_function(func, [=](const DriverTable& d, CUfunction f) {
     if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUlaunchConfig c = to_config(*config);
-    return d.cuLaunchKernelEx(&c, f, args, nullptr);
+    const CUresult code = d.cuLaunchKernelEx(&c, f, args, nullptr);
+    return launch_result(d, code, config->gridDim, config->blockDim);
   });
 }
 
@@ -229,6 +263,10 @@ CUresult function_of(const void* func, CUfunction* function) {
   if (func == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (is_kernel(func))
     return driver().cuKernelGetFunction(function, static_cast<CUkernel>(const_cast<void*>(func)));
+  CUkernel kernel = nullptr;
+  CUresult code = CUDA_SUCCESS;
+  if (find_stub(func, &kernel, &code))
+    return code != CUDA_SUCCESS ? code : driver().cuKernelGetFunction(function, kernel);
   *function = static_cast<CUfunction>(const_cast<void*>(func));
   return CUDA_SUCCESS;
 }

@@ -1,39 +1,143 @@
 // SPDX-License-Identifier: Apache-2.0
-// symbol.cpp: functions that take the host address of a device variable. They always fail with
-// cudaErrorInvalidSymbol: nvcc registers such variables with NVIDIA's runtime library, never with
-// this one. Programs use cudaLibraryGetGlobal for variables of loaded code.
-#include "runtime/state.hpp"
+// symbol.cpp: functions that take the host's shadow of a device variable, as registered by code
+// that nvcc compiled. Any other pointer is answered with cudaErrorInvalidSymbol; programs that load
+// code themselves use cudaLibraryGetGlobal.
+#include "runtime/registration.hpp"
 
 namespace cucore::rt {
 namespace {
 
-template <class Signature>
-struct UnknownSymbol;
-template <class... A>
-struct UnknownSymbol<cudaError_t (*)(A...)> {
-  static cudaError_t call(A...) { return set_last_error(cudaErrorInvalidSymbol); }
-};
+/// Calls `body` with the address of `count` bytes at `offset` of the variable. Returns what `body`
+/// returns: it sets the thread's last error itself.
+template <class Body>
+cudaError_t with_symbol(const void* symbol, std::size_t count, std::size_t offset, Body&& body) {
+  CUdeviceptr address = 0;
+  const cudaError_t found = call_with_context([&](const DriverTable&) -> cudaError_t {
+    std::size_t size = 0;
+    if (const cudaError_t code = find_variable(symbol, &address, &size); code != cudaSuccess)
+      return code;
+    return offset > size || count > size - offset ? cudaErrorInvalidValue : cudaSuccess;
+  });
+  return found != cudaSuccess ? found : body(reinterpret_cast<void*>(address + offset));
+}
 
-template <class Signature>
-void reject_symbol(Signature& entry) {
-  entry = &UnknownSymbol<Signature>::call;
+bool to_device(cudaMemcpyKind kind) {
+  return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ||
+         kind == cudaMemcpyDefault;
+}
+bool from_device(cudaMemcpyKind kind) {
+  return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
+         kind == cudaMemcpyDefault;
+}
+cudaError_t wrong_direction() { return set_last_error(cudaErrorInvalidMemcpyDirection); }
+
+cudaError_t get_address(void** out, const void* symbol) {
+  if (out == nullptr) return set_last_error(cudaErrorInvalidValue);
+  return with_symbol(symbol, 0, 0, [=](void* p) { return *out = p, cudaSuccess; });
+}
+
+cudaError_t get_size(std::size_t* out, const void* symbol) {
+  return call_with_context([=](const DriverTable&) -> cudaError_t {
+    CUdeviceptr address = 0;
+    return out == nullptr ? cudaErrorInvalidValue : find_variable(symbol, &address, out);
+  });
+}
+
+cudaError_t copy_to(const void* symbol, const void* src, std::size_t count, std::size_t offset,
+                    cudaMemcpyKind kind) {
+  if (!to_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset,
+                     [=](void* p) { return runtime().cudaMemcpy(p, src, count, kind); });
+}
+cudaError_t copy_to_async(const void* symbol, const void* src, std::size_t count,
+                          std::size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (!to_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset, [=](void* p) {
+    return runtime().cudaMemcpyAsync(p, src, count, kind, stream);
+  });
+}
+cudaError_t copy_from(void* dst, const void* symbol, std::size_t count, std::size_t offset,
+                      cudaMemcpyKind kind) {
+  if (!from_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset,
+                     [=](void* p) { return runtime().cudaMemcpy(dst, p, count, kind); });
+}
+cudaError_t copy_from_async(void* dst, const void* symbol, std::size_t count, std::size_t offset,
+                            cudaMemcpyKind kind, cudaStream_t stream) {
+  if (!from_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset, [=](void* p) {
+    return runtime().cudaMemcpyAsync(dst, p, count, kind, stream);
+  });
+}
+
+// ---- memcpy nodes of graphs
+
+cudaError_t add_node_to(cudaGraphNode_t* node, cudaGraph_t graph,
+                        const cudaGraphNode_t* dependencies, std::size_t dependency_count,
+                        const void* symbol, const void* src, std::size_t count, std::size_t offset,
+                        cudaMemcpyKind kind) {
+  if (!to_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset, [=](void* p) {
+    return runtime().cudaGraphAddMemcpyNode1D(node, graph, dependencies, dependency_count, p, src,
+                                              count, kind);
+  });
+}
+cudaError_t add_node_from(cudaGraphNode_t* node, cudaGraph_t graph,
+                          const cudaGraphNode_t* dependencies, std::size_t dependency_count,
+                          void* dst, const void* symbol, std::size_t count, std::size_t offset,
+                          cudaMemcpyKind kind) {
+  if (!from_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset, [=](void* p) {
+    return runtime().cudaGraphAddMemcpyNode1D(node, graph, dependencies, dependency_count, dst, p,
+                                              count, kind);
+  });
+}
+cudaError_t set_node_to(cudaGraphNode_t node, const void* symbol, const void* src,
+                        std::size_t count, std::size_t offset, cudaMemcpyKind kind) {
+  if (!to_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset, [=](void* p) {
+    return runtime().cudaGraphMemcpyNodeSetParams1D(node, p, src, count, kind);
+  });
+}
+cudaError_t set_node_from(cudaGraphNode_t node, void* dst, const void* symbol, std::size_t count,
+                          std::size_t offset, cudaMemcpyKind kind) {
+  if (!from_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset, [=](void* p) {
+    return runtime().cudaGraphMemcpyNodeSetParams1D(node, dst, p, count, kind);
+  });
+}
+cudaError_t exec_set_node_to(cudaGraphExec_t exec, cudaGraphNode_t node, const void* symbol,
+                             const void* src, std::size_t count, std::size_t offset,
+                             cudaMemcpyKind kind) {
+  if (!to_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset, [=](void* p) {
+    return runtime().cudaGraphExecMemcpyNodeSetParams1D(exec, node, p, src, count, kind);
+  });
+}
+cudaError_t exec_set_node_from(cudaGraphExec_t exec, cudaGraphNode_t node, void* dst,
+                               const void* symbol, std::size_t count, std::size_t offset,
+                               cudaMemcpyKind kind) {
+  if (!from_device(kind)) return wrong_direction();
+  return with_symbol(symbol, count, offset, [=](void* p) {
+    return runtime().cudaGraphExecMemcpyNodeSetParams1D(exec, node, dst, p, count, kind);
+  });
 }
 
 }  // namespace
 
 void install_symbols(RuntimeTable& t) {
-  reject_symbol(t.cudaGetSymbolAddress);
-  reject_symbol(t.cudaGetSymbolSize);
-  reject_symbol(t.cudaMemcpyToSymbol);
-  reject_symbol(t.cudaMemcpyToSymbolAsync);
-  reject_symbol(t.cudaMemcpyFromSymbol);
-  reject_symbol(t.cudaMemcpyFromSymbolAsync);
-  reject_symbol(t.cudaGraphAddMemcpyNodeToSymbol);
-  reject_symbol(t.cudaGraphAddMemcpyNodeFromSymbol);
-  reject_symbol(t.cudaGraphMemcpyNodeSetParamsToSymbol);
-  reject_symbol(t.cudaGraphMemcpyNodeSetParamsFromSymbol);
-  reject_symbol(t.cudaGraphExecMemcpyNodeSetParamsToSymbol);
-  reject_symbol(t.cudaGraphExecMemcpyNodeSetParamsFromSymbol);
+  t.cudaGetSymbolAddress = get_address;
+  t.cudaGetSymbolSize = get_size;
+  t.cudaMemcpyToSymbol = copy_to;
+  t.cudaMemcpyToSymbolAsync = copy_to_async;
+  t.cudaMemcpyFromSymbol = copy_from;
+  t.cudaMemcpyFromSymbolAsync = copy_from_async;
+  t.cudaGraphAddMemcpyNodeToSymbol = add_node_to;
+  t.cudaGraphAddMemcpyNodeFromSymbol = add_node_from;
+  t.cudaGraphMemcpyNodeSetParamsToSymbol = set_node_to;
+  t.cudaGraphMemcpyNodeSetParamsFromSymbol = set_node_from;
+  t.cudaGraphExecMemcpyNodeSetParamsToSymbol = exec_set_node_to;
+  t.cudaGraphExecMemcpyNodeSetParamsFromSymbol = exec_set_node_from;
 }
 
 }  // namespace cucore::rt

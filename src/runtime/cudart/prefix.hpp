@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// prefix.hpp: converts structs of which CUDA 12 has only the first bytes.
+#pragma once
+#include <cstddef>
+#include <cstring>
+
+#include "cucore/abi/runtime.h"
+
+namespace cucore::cudart {
+
+/// CUDA 13's form of a struct of CUDA 12: the fields that CUDA 12 lacks are zero.
+template <class T>
+class Prefix {
+ public:
+  Prefix(const void* given, std::size_t bytes) : is_null_{given == nullptr} {
+    static_assert(sizeof(T) >= 24);
+    if (!is_null_) std::memcpy(static_cast<void*>(&value_), given, bytes);
+  }
+  [[nodiscard]] const T* get() const noexcept { return is_null_ ? nullptr : &value_; }
+
+ private:
+  T value_{};
+  bool is_null_;
+};
+
+/// Calls `get` with CUDA 13's struct and copies the part that CUDA 12 has.
+template <class T, class Get>
+cudaError_t get_prefix(void* out, std::size_t bytes, Get&& get) {
+  if (out == nullptr) return get(static_cast<T*>(nullptr));
+  T own{};
+  const cudaError_t code = get(&own);
+  if (code == cudaSuccess) std::memcpy(out, &own, bytes);
+  return code;
+}
+
+}  // namespace cucore::cudart

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// registration.hpp: fat binaries, kernels and variables that code compiled by nvcc registers when
+// its program or library is loaded. libcudart.so.12 and .13 export these functions under nvcc's
+// names.
+#pragma once
+#include <cstddef>
+
+#include "cucore/export.hpp"
+#include "runtime/state.hpp"
+
+namespace cucore::rt {
+
+struct FatBinary;
+
+/// Registers the image that a `__fatBinC_Wrapper_t` describes. The driver loads it on first use.
+CUCORE_EXPORT FatBinary* register_fat_binary(const void* wrapper) noexcept;
+CUCORE_EXPORT void unregister_fat_binary(FatBinary* binary) noexcept;
+/// `stub` is the host function that nvcc makes for a kernel.
+CUCORE_EXPORT void register_stub(FatBinary* binary, const void* stub, const char* name) noexcept;
+/// `host` is the address of the host's shadow of a device variable.
+CUCORE_EXPORT void register_variable(FatBinary* binary, const void* host, const char* name,
+                                     std::size_t size) noexcept;
+/// `host` points to the pointer through which host code reaches a `__managed__` variable.
+CUCORE_EXPORT void register_managed(FatBinary* binary, void** host, const char* name,
+                                    std::size_t size) noexcept;
+/// Loads the image and sets the pointers of its managed variables.
+CUCORE_EXPORT cudaError_t init_managed(FatBinary* binary) noexcept;
+/// The kernel of a host stub. On failure the stub itself is stored, so that the launch that follows
+/// reports the error.
+CUCORE_EXPORT cudaError_t kernel_of_stub(cudaKernel_t* kernel, const void* stub) noexcept;
+
+struct CallConfiguration {
+  dim3 grid, block;
+  std::size_t shared = 0;
+  cudaStream_t stream = nullptr;
+};
+/// The configuration between `<<<` and `>>>`, kept for the host stub that the program calls next.
+CUCORE_EXPORT void push_call_configuration(const CallConfiguration& configuration);
+CUCORE_EXPORT cudaError_t pop_call_configuration(CallConfiguration* configuration) noexcept;
+
+/// Finds the kernel of a host stub: returns false for a pointer that is no registered stub.
+bool find_stub(const void* stub, CUkernel* kernel, CUresult* code);
+/// The address and size of a variable in the current context, or cudaErrorInvalidSymbol.
+cudaError_t find_variable(const void* symbol, CUdeviceptr* address, std::size_t* size);
+
+}  // namespace cucore::rt
