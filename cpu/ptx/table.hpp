@@ -46,7 +46,7 @@ struct Row {
   std::uint8_t version;  ///< minimum .version, times ten; 0: any
   std::uint16_t target;  ///< minimum .target; 0: any
   /// 0: every target from `target` on; 1: only architecture-specific ones, such as sm_90a;
-  /// 2: only the architecture-specific one of `target` itself
+  /// 2: only those of the same major version
   std::uint8_t specific;
   bool wide;  ///< the destination register may be wider than the result
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/dlpack.hpp: tensors that libraries hand each other without copying: the binary layout of
-// DLPack (github.com/dmlc/dlpack, Apache License 2.0), version 1. Only the layout's facts are here;
-// pointers to the structs of <dlpack/dlpack.h> can be cast to these.
+// cucore/dlpack.hpp: tensors that libraries hand each other without copying, in the types of the
+// DLPack project's own header.
 #pragma once
 
 #include <cstddef>
@@ -11,63 +10,40 @@
 #include <vector>
 
 #include "cucore/export.hpp"
+#include "cucore/third_party/dlpack.h"
 
 namespace cucore::dlpack {
 
-/// Where memory is.
-enum DLDeviceType : std::int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13 };
-/// A place for memory.
-struct DLDevice {
-  DLDeviceType device_type;  ///< which kind
-  std::int32_t device_id;    ///< which of them
-  friend bool operator==(const DLDevice&, const DLDevice&) = default;
-};
-/// What the bits of an element mean.
-enum DLDataTypeCode : std::uint8_t {
-  kDLInt = 0,
-  kDLUInt = 1,
-  kDLFloat = 2,
-  kDLBfloat = 4,
-  kDLComplex = 5,
-  kDLBool = 6
-};
-/// The type of an element.
-struct DLDataType {
-  std::uint8_t code;    ///< a DLDataTypeCode, or one that is newer
-  std::uint8_t bits;    ///< of one lane
-  std::uint16_t lanes;  ///< 1 unless an element is a vector
-  friend bool operator==(const DLDataType&, const DLDataType&) = default;
-};
-/// Elements in memory. Strides count elements; null: dense, the last dimension varies fastest.
-struct DLTensor {
-  void* data;                 ///< where it starts, without byte_offset
-  DLDevice device;            ///< where the memory is
-  std::int32_t ndim;          ///< how many dimensions
-  DLDataType dtype;           ///< of an element
-  std::int64_t* shape;        ///< ndim extents
-  std::int64_t* strides;      ///< ndim strides, or null
-  std::uint64_t byte_offset;  ///< of the first element
-};
-/// A tensor with its owner, before version 1.
-struct DLManagedTensor {
-  DLTensor dl_tensor;                      ///< what it is
-  void* manager_ctx;                       ///< the producer's
-  void (*deleter)(DLManagedTensor* self);  ///< called once by the consumer; may be null
-};
-/// The version of the layout.
-struct DLPackVersion {
-  std::uint32_t major;  ///< another one is another layout
-  std::uint32_t minor;  ///< a higher one adds values
-};
-/// A tensor with its owner.
-struct DLManagedTensorVersioned {
-  DLPackVersion version;                            ///< of the layout
-  void* manager_ctx;                                ///< the producer's
-  void (*deleter)(DLManagedTensorVersioned* self);  ///< called once by the consumer; may be null
-  std::uint64_t flags;                              ///< kDLFlagReadOnly, ...
-  DLTensor dl_tensor;                               ///< what it is
-};
-inline constexpr std::uint64_t kDLFlagReadOnly = 1;   ///< must not be written
+using ::DLDataType;
+using ::DLDataTypeCode;
+using ::DLDevice;
+using ::DLDeviceType;
+using ::DLManagedTensor;
+using ::DLManagedTensorVersioned;
+using ::DLPackVersion;
+using ::DLTensor;
+using ::kDLBfloat;
+using ::kDLBool;
+using ::kDLComplex;
+using ::kDLCPU;
+using ::kDLCUDA;
+using ::kDLCUDAHost;
+using ::kDLCUDAManaged;
+using ::kDLFloat;
+using ::kDLInt;
+using ::kDLUInt;
+
+/// Whether two tensors are on one device. No operator: the types are not ours.
+[[nodiscard]] inline bool is_same(const DLDevice& a, const DLDevice& b) noexcept {
+  return a.device_type == b.device_type && a.device_id == b.device_id;
+}
+/// Whether two tensors have elements of one type.
+[[nodiscard]] inline bool is_same(const DLDataType& a, const DLDataType& b) noexcept {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+inline constexpr std::uint64_t kDLFlagReadOnly =
+    DLPACK_FLAG_BITMASK_READ_ONLY;                    ///< must not be written
 inline constexpr DLPackVersion kDLPackVersion{1, 1};  ///< what is written here
 
 /// A tensor that somebody exported, and what keeps it alive.

@@ -199,7 +199,7 @@ bool StridedMemoryView::is_contiguous_f() const {
 
 void StridedMemoryView::copy_from(const StridedMemoryView& source, StreamRef stream) const {
   if (readonly_) throw std::invalid_argument{"copy_from(): this view is read-only"};
-  if (source.shape_ != shape_ || source.dtype_ != dtype_) {
+  if (source.shape_ != shape_ || !dlpack::is_same(source.dtype_, dtype_)) {
     throw std::invalid_argument{"copy_from(): shapes and types must be equal: " +
                                 text_of(source.shape_) + " to " + text_of(shape_)};
   }

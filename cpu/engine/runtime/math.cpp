@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/math.cpp: arithmetic that is rare or needs loops: f64 with directed rounding,
-// fns, conversions to 8-bit floats.
+// fns, conversions to floats of 4, 6 and 8 bits.
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -87,4 +87,15 @@ extern "C" std::uint32_t cucpu_rt_cvt_e4m3(float v) {
 }
 extern "C" std::uint32_t cucpu_rt_cvt_e5m2(float v) {
   return std::isnan(v) ? 0x7f : cucpu::encode_small(v, 5, 2, 0x7b);
+}
+
+// Formats without infinity and NaN: a NaN becomes the largest number.
+extern "C" std::uint32_t cucpu_rt_cvt_e2m1(float v) {
+  return std::isnan(v) ? 0x7 : cucpu::encode_small(v, 2, 1, 0x7);
+}
+extern "C" std::uint32_t cucpu_rt_cvt_e2m3(float v) {
+  return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 2, 3, 0x1f);
+}
+extern "C" std::uint32_t cucpu_rt_cvt_e3m2(float v) {
+  return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 3, 2, 0x1f);
 }

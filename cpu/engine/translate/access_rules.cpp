@@ -51,9 +51,16 @@ std::string_view FunctionTranslator::wrong_access(const Instruction& i, const Op
   if (first_level && cache) return "a cache operator and an eviction priority";
   if ((hint || has_any(i, {Mod::L2_64B, Mod::L2_128B, Mod::L2_256B})) && !global)
     return "cache hints are for global memory";
-  if (has_any(i, {Mod::L2_evict_normal, Mod::L2_evict_first, Mod::L2_evict_last}))
-    return "eviction priorities of the second level need .target sm_100";
-  if (bytes > 16) return "accesses of more than 128 bits need .target sm_100";
+  const bool wide = bytes == 32 && has_any(i, {Mod::v4, Mod::v8});
+  if (has_any(i, {Mod::L2_evict_normal, Mod::L2_evict_first, Mod::L2_evict_last})) {
+    if (module.source.target < 100)
+      return "eviction priorities of the second level need .target sm_100";
+    if (!wide) return "eviction priorities of the second level need '.v8.b32' or '.v4.b64'";
+  }
+  if (bytes > 16 || i.has(Mod::v8)) {
+    if (module.source.target < 100) return "accesses of more than 128 bits need .target sm_100";
+    if (!wide || !global) return "accesses of 256 bits are '.v8.b32' or '.v4.b64' in global memory";
+  }
   return wrong_parameter(i, address);
 }
 

@@ -3,6 +3,8 @@
 // cvt.pack.
 #include <llvm/IR/Intrinsics.h>
 
+#include <cmath>
+
 #include "cpu/engine/translate/function_translator.hpp"
 
 namespace cucpu::ir {
@@ -57,26 +59,65 @@ void FunctionTranslator::emit_cvt_tf32(const Instruction& i) {
   write(i.operands[0], r);
 }
 
-void FunctionTranslator::emit_cvt_to_small(const Instruction& i) {
-  Value *high = nullptr, *low = nullptr;
-  if (i.types[1] == Type::f32) {
-    high = read(i.operands[1], Type::f32);
-    low = read(i.operands[2], Type::f32);
-  } else {
-    Value* both = read(i.operands[1], Type::b32);
-    low = widen_half(half_part(both, 0, false), false);
-    high = widen_half(half_part(both, 1, false), false);
-  }
-  const auto one = [&](Value* f) {
-    if (i.has(Mod::relu)) f = relu(f);
-    return call_routine(i.types[0] == Type::e4m3x2 ? "cvt_e4m3" : "cvt_e5m2", b.getInt32Ty(), {f});
-  };
-  Value* r = b.CreateOr(one(low), b.CreateShl(one(high), 8));
-  write(i.operands[0], b.CreateTrunc(r, b.getInt16Ty()));
+namespace {
+
+/// A float of at most 8 bits.
+struct SmallFormat {
+  Type packed;  ///< the type of a pair
+  unsigned exponent_bits, mantissa_bits;
+  const char* routine;  ///< converts from f32
+  int bias() const { return (1 << (exponent_bits - 1)) - 1; }
+  unsigned bits() const { return 1 + exponent_bits + mantissa_bits; }
+  /// Bits of one element of a pair: the 6-bit formats take a byte.
+  unsigned place() const { return bits() == 4 ? 4 : 8; }
+};
+constexpr SmallFormat kSmallFormats[] = {
+    {Type::e4m3x2, 4, 3, "cvt_e4m3"}, {Type::e5m2x2, 5, 2, "cvt_e5m2"},
+    {Type::e2m1x2, 2, 1, "cvt_e2m1"}, {Type::e2m3x2, 2, 3, "cvt_e2m3"},
+    {Type::e3m2x2, 3, 2, "cvt_e3m2"},
+};
+const SmallFormat& small_format(Type packed) {
+  for (const SmallFormat& format : kSmallFormats)
+    if (format.packed == packed) return format;
+  llvm_unreachable("the rows of api/ptx.json allow no other type");
 }
 
-// Both fit into half: e5m2 is its upper byte; of e4m3 move the bits to half's places, then scale by
-// the difference of the biases.
+}  // namespace
+
+/// The two source values of a conversion to a pair as f32: operands a (high) and b (low), or the
+/// halves of one register.
+std::pair<Value*, Value*> FunctionTranslator::pair_of_floats(const Instruction& i) {
+  if (i.types[1] == Type::f32)
+    return {read(i.operands[1], Type::f32), read(i.operands[2], Type::f32)};
+  const bool bf16 = i.types[1] == Type::bf16x2;
+  Value* both = read(i.operands[1], Type::b32);
+  return {widen_half(half_part(both, 1, bf16), bf16), widen_half(half_part(both, 0, bf16), bf16)};
+}
+
+void FunctionTranslator::emit_cvt_to_small(const Instruction& i) {
+  const auto [high, low] = pair_of_floats(i);
+  const SmallFormat& format = small_format(i.types[0]);
+  const auto one = [&](Value* f) {
+    if (i.has(Mod::relu)) f = relu(f);
+    return call_routine(format.routine, b.getInt32Ty(), {f});
+  };
+  Value* r = b.CreateOr(one(low), b.CreateShl(one(high), format.place()));
+  write(i.operands[0], b.CreateTrunc(r, b.getIntNTy(2 * format.place())));
+}
+
+/// One element as f32. The bits move to the places of f32, and a multiplication corrects the bias,
+/// also of denormals.
+Value* FunctionTranslator::small_to_float(Value* bits, unsigned exponent_bits,
+                                          unsigned mantissa_bits, int bias) {
+  const unsigned size_bits = exponent_bits + mantissa_bits;
+  Value* size = b.CreateAnd(bits, (1u << size_bits) - 1);
+  Value* sign = b.CreateShl(b.CreateLShr(bits, size_bits), 31);
+  Value* f = as_type(b.CreateOr(sign, b.CreateShl(size, 23 - mantissa_bits)), b.getFloatTy());
+  return b.CreateFMul(f, float_constant(b.getFloatTy(), std::ldexp(1.0, 127 - bias)));
+}
+
+// e4m3 and e5m2 fit into half: e5m2 is its upper byte; of e4m3 move the bits to half's places, then
+// scale by the difference of the biases.
 Value* FunctionTranslator::small_to_half(Value* byte, bool e4m3) {
   Value* rest = b.CreateAnd(byte, 0x7f);
   Value* sign = b.CreateShl(b.CreateAnd(byte, 0x80), 8);
@@ -88,12 +129,57 @@ Value* FunctionTranslator::small_to_half(Value* byte, bool e4m3) {
 }
 
 void FunctionTranslator::emit_cvt_from_small(const Instruction& i) {
-  Value* v = b.CreateZExt(read(i.operands[1], Type::b16), b.getInt32Ty());
+  const SmallFormat& format = small_format(i.types[1]);
+  const unsigned place = format.place();
+  Value* v = b.CreateZExt(read(i.operands[1], place == 4 ? Type::b8 : Type::b16), b.getInt32Ty());
   Value* parts[2];
   for (unsigned k = 0; k < 2; ++k) {
-    Value* byte = b.CreateAnd(b.CreateLShr(v, k * 8), 0xff);
-    Value* h = small_to_half(byte, i.types[1] == Type::e4m3x2);
-    parts[k] = i.has(Mod::relu) ? relu(h) : h;
+    Value* element = b.CreateAnd(b.CreateLShr(v, k * place), (1u << format.bits()) - 1);
+    if (format.bits() == 8) {
+      Value* h = small_to_half(element, i.types[1] == Type::e4m3x2);
+      parts[k] = i.has(Mod::relu) ? relu(h) : h;
+      continue;
+    }
+    Value* f = small_to_float(element, format.exponent_bits, format.mantissa_bits, format.bias());
+    if (i.has(Mod::relu)) f = relu(f);
+    parts[k] =
+        i.types[0] == Type::bf16x2 ? round_to_bf16(f, Round::rn) : round_to_half(f, Round::rn);
+  }
+  write(i.operands[0], join_halves(parts[0], parts[1]));
+}
+
+// ue8m0: the exponent field of f32 alone. The sign is dropped.
+void FunctionTranslator::emit_cvt_to_exponent(const Instruction& i) {
+  const auto [high, low] = pair_of_floats(i);
+  const auto one = [&](Value* f) {
+    Value* size = b.CreateAnd(as_bits(f), 0x7fffffff);
+    Value* r = b.CreateLShr(size, 23);
+    Value* infinite = b.getInt32(0x7f800000);
+    if (i.has(Mod::rp)) {  // 2^-127 is the least value
+      Value* rest = b.CreateICmpNE(b.CreateAnd(size, 0x7fffff), b.getInt32(0));
+      Value* above = b.CreateICmpUGT(size, b.getInt32(0x00400000));
+      Value* finite = b.CreateICmpULT(size, infinite);
+      r = b.CreateAdd(r, b.CreateZExt(b.CreateAnd(b.CreateAnd(rest, above), finite), r->getType()));
+    }
+    if (i.has(Mod::satfinite)) {
+      Value* over =
+          b.CreateAnd(b.CreateICmpEQ(r, b.getInt32(0xff)), b.CreateICmpULE(size, infinite));
+      r = b.CreateSelect(over, b.getInt32(0xfe), r);
+    }
+    return r;
+  };
+  Value* r = b.CreateOr(one(low), b.CreateShl(one(high), 8));
+  write(i.operands[0], b.CreateTrunc(r, b.getInt16Ty()));
+}
+
+void FunctionTranslator::emit_cvt_from_exponent(const Instruction& i) {
+  Value* v = read(i.operands[1], Type::b16);
+  Value* parts[2];
+  for (unsigned k = 0; k < 2; ++k) {
+    Value* e = b.CreateAnd(b.CreateLShr(v, k * 8), 0xff);
+    Value* r = b.CreateShl(e, 7);
+    r = b.CreateSelect(b.CreateICmpEQ(e, b.getInt16(0)), b.getInt16(0x0040), r);  // 2^-127
+    parts[k] = b.CreateSelect(b.CreateICmpEQ(e, b.getInt16(0xff)), b.getInt16(0x7fff), r);
   }
   write(i.operands[0], join_halves(parts[0], parts[1]));
 }

@@ -40,9 +40,9 @@ bool is_neutral(const llvm::Instruction& i) {
 
 }  // namespace
 
-void FunctionTranslator::emit_add_float(const Instruction& i) {
-  const Type t = i.types[0];
-  Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
+Value* FunctionTranslator::float_sum(const Instruction& i, Type t, Value* x, Value* y) {
+  x = flush_if(i, x);
+  y = flush_if(i, y);
   const bool minus = i.row->op == "sub";
   const Round mode = round_of(i);
   if (minus && mode != Round::rn) y = negated(y);
@@ -55,14 +55,19 @@ void FunctionTranslator::emit_add_float(const Instruction& i) {
     r = call_routine(llvm::Twine("add_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x, y});
   }
-  write(i.operands[0], finish_float(i, r));
+  return finish_float(i, r);
+}
+
+void FunctionTranslator::emit_add_float(const Instruction& i) {
+  const Type t = i.types[0];
+  write(i.operands[0], float_sum(i, t, read(i.operands[1], t), read(i.operands[2], t)));
 }
 
 void FunctionTranslator::emit_sub_float(const Instruction& i) { emit_add_float(i); }
 
-void FunctionTranslator::emit_mul_float(const Instruction& i) {
-  const Type t = i.types[0];
-  Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
+Value* FunctionTranslator::float_product(const Instruction& i, Type t, Value* x, Value* y) {
+  x = flush_if(i, x);
+  y = flush_if(i, y);
   const Round mode = round_of(i);
   const bool ftz = t == Type::f32 && i.has(Mod::ftz);
   Value* r = nullptr;
@@ -77,13 +82,18 @@ void FunctionTranslator::emit_mul_float(const Instruction& i) {
     r = call_routine(llvm::Twine("mul_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x, y});
   }
-  write(i.operands[0], saturate_if(i, r));
+  return saturate_if(i, r);
 }
 
-void FunctionTranslator::emit_fma_float(const Instruction& i) {
+void FunctionTranslator::emit_mul_float(const Instruction& i) {
   const Type t = i.types[0];
-  Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
-  Value* z = flush_if(i, read(i.operands[3], t));
+  write(i.operands[0], float_product(i, t, read(i.operands[1], t), read(i.operands[2], t)));
+}
+
+Value* FunctionTranslator::float_fma(const Instruction& i, Type t, Value* x, Value* y, Value* z) {
+  x = flush_if(i, x);
+  y = flush_if(i, y);
+  z = flush_if(i, z);
   const Round mode = round_of(i);
   const bool ftz = t == Type::f32 && i.has(Mod::ftz);
   Value* r = nullptr;
@@ -103,7 +113,42 @@ void FunctionTranslator::emit_fma_float(const Instruction& i) {
     r = call_routine(llvm::Twine("fma_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x, y, z});
   }
-  write(i.operands[0], saturate_if(i, r));
+  return saturate_if(i, r);
+}
+
+void FunctionTranslator::emit_fma_float(const Instruction& i) {
+  const Type t = i.types[0];
+  write(i.operands[0],
+        float_fma(i, t, read(i.operands[1], t), read(i.operands[2], t), read(i.operands[3], t)));
+}
+
+// Two f32 in one register of 64 bits; each half is computed by itself.
+void FunctionTranslator::emit_float_pair(const Instruction& i) {
+  Value* halves[2];
+  for (unsigned k = 0; k < 2; ++k) {
+    llvm::SmallVector<Value*, 3> v;
+    for (std::size_t n = 1; n < i.operands.size(); ++n) {
+      Value* both = read(i.operands[n], Type::b64);
+      Value* bits = b.CreateTrunc(b.CreateLShr(both, 32 * k), b.getInt32Ty());
+      v.push_back(as_type(bits, b.getFloatTy()));
+    }
+    Value* r = i.row->op == "fma"   ? float_fma(i, Type::f32, v[0], v[1], v[2])
+               : i.row->op == "mul" ? float_product(i, Type::f32, v[0], v[1])
+                                    : float_sum(i, Type::f32, v[0], v[1]);
+    halves[k] = b.CreateZExt(as_bits(r), b.getInt64Ty());
+  }
+  write(i.operands[0], b.CreateOr(halves[0], b.CreateShl(halves[1], 32)));
+}
+
+// f16 or bf16 operands, widened exactly; the last operand and the result are f32.
+void FunctionTranslator::emit_float_mixed(const Instruction& i) {
+  const Type small = i.types[1];
+  const auto wide = [&](std::size_t n) {
+    return widen_half(read(i.operands[n], small), small == Type::bf16);
+  };
+  Value* last = read(i.operands.back(), Type::f32);
+  write(i.operands[0], i.row->op == "fma" ? float_fma(i, Type::f32, wide(1), wide(2), last)
+                                          : float_sum(i, Type::f32, wide(1), last));
 }
 
 void FunctionTranslator::emit_div_float(const Instruction& i) {

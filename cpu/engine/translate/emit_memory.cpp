@@ -269,6 +269,16 @@ void FunctionTranslator::emit_st(const Instruction& i) {
   }
 }
 
+// Zeroes a number of bytes in shared memory.
+void FunctionTranslator::emit_st_bulk(const Instruction& i) {
+  const Operand& value = i.operands[2];
+  if (value.kind != Kind::integer || value.value != 0)
+    return error(value.where, "the value of 'st.bulk' is 0");
+  const Space space = i.has(Mod::shared_cta) ? Space::shared : Space::generic;
+  Value* ptr = pointer(i.operands[0], space, false);
+  b.CreateMemSet(ptr, b.getInt8(0), read(i.operands[1], Type::b64), llvm::MaybeAlign(8));
+}
+
 void FunctionTranslator::emit_mov(const Instruction& i) {
   const Operand &d = i.operands[0], &a = i.operands[1];
   const Type type = i.types[0];

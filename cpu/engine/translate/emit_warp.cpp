@@ -113,6 +113,26 @@ void FunctionTranslator::emit_redux(const Instruction& i) {
         call_marker(name, a->getType(), {a, read(i.operands[2], Type::b32)}, Effect::convergent));
 }
 
+// The order of floats is that of integers once the other bits of negative ones are inverted; -0 is
+// less than +0. A NaN becomes the key that never wins, or with .NaN always does; both ends of the
+// range of keys are NaNs.
+void FunctionTranslator::emit_redux_float(const Instruction& i) {
+  const bool max = i.has(Mod::max_);
+  Value* x = read(i.operands[1], Type::f32);
+  Value* bits = as_bits(x);
+  if (i.has(Mod::abs)) bits = b.CreateAnd(bits, 0x7fffffff);
+  const auto exchange = [&](Value* v) {
+    return b.CreateXor(v, b.CreateAnd(b.CreateAShr(v, 31), 0x7fffffff));
+  };
+  Value* nan_key = b.getInt32(max == i.has(Mod::NaN) ? 0x7fffffff : 0x80000000);
+  Value* key = b.CreateSelect(is_nan(x), nan_key, exchange(bits));
+  Value* r = call_marker(max ? "redux.smax" : "redux.smin", b.getInt32Ty(),
+                         {key, read(i.operands[2], Type::b32)}, Effect::convergent);
+  Value* none = b.CreateICmpEQ(r, nan_key);
+  write(i.operands[0],
+        as_type(b.CreateSelect(none, b.getInt32(0x7fffffff), exchange(r)), b.getFloatTy()));
+}
+
 void FunctionTranslator::emit_elect(const Instruction& i) {
   auto* t = llvm::StructType::get(b.getInt32Ty(), b.getInt1Ty());
   write_pair(i.operands[0],

@@ -150,7 +150,12 @@ class FunctionTranslator {
   }
   Value* half_part(Value* packed, unsigned k, bool bf16);
   Value* join_halves(Value* low, Value* high);
+  std::pair<Value*, Value*> pair_of_floats(const Instruction& i);
+  Value* small_to_float(Value* bits, unsigned exponent_bits, unsigned mantissa_bits, int bias);
   Value* small_to_half(Value* byte, bool e4m3);
+  Value* float_sum(const Instruction& i, Type t, Value* x, Value* y);  ///< also a difference
+  Value* float_product(const Instruction& i, Type t, Value* x, Value* y);
+  Value* float_fma(const Instruction& i, Type t, Value* x, Value* y, Value* z);
   Value* half_of(Value* f, const Instruction& i, bool bf16);
 
   // threads of a warp and a block (emit_warp.cpp, emit_async.cpp)

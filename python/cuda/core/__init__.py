@@ -52,7 +52,7 @@ _HOMES = {
     "DeviceMemoryResourceOptions": "_options",
     "GraphMemoryResource": "_memory",
     "GraphicsResource": "_graphics",
-    "Host": "_managed",
+    "Host": "_location",
     "LegacyPinnedMemoryResource": "_memory",
     "ManagedBuffer": "_managed",
     "ManagedMemoryResource": "_memory",

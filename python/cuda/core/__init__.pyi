@@ -21,7 +21,7 @@ from ._errors import NVRTCError as NVRTCError
 from ._graphics import GraphicsResource as GraphicsResource
 from ._linker import Linker as Linker
 from ._linker import LinkerOptions as LinkerOptions
-from ._managed import Host as Host
+from ._location import Host as Host
 from ._managed import ManagedBuffer as ManagedBuffer
 from ._memory import DeviceMemoryResource as DeviceMemoryResource
 from ._memory import GraphMemoryResource as GraphMemoryResource

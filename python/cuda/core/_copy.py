@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import _core
-from ._managed import location_of
+from ._location import location_of
 from ._strenum import StrEnum
 
 TYPE_CHECKING = False  # importing typing would cost more than this module

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 Buffer = _core.Buffer
 
 # The driver's numbers for kinds and places of memory.
-_PINNED = 1
-_DEVICE, _HOST, _HOST_NUMA = 1, 2, 3
-_READ_WRITE = 3
-_NOT_SUPPORTED = 801
 
 
 def _options(given: Any, cls: type) -> Any:
@@ -224,7 +220,11 @@ class DeviceMemoryResource(Shareable, _MemPool):
             self._native = _core._Native.current_pool(device)
         else:
             self._native = _core._Native.create_pool(
-                _PINNED, _DEVICE, device, bool(options.ipc_enabled), options.max_size
+                _core.CU_MEM_ALLOCATION_TYPE_PINNED,
+                _core.CU_MEM_LOCATION_TYPE_DEVICE,
+                device,
+                bool(options.ipc_enabled),
+                options.max_size,
             )
         self._device_id = device
 
@@ -248,7 +248,12 @@ class DeviceMemoryResource(Shareable, _MemPool):
         def open_pool() -> DeviceMemoryResource:
             self = cls.__new__(cls)
             self._device_id = int(_core.Device(device_id))
-            self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _DEVICE, self._device_id)
+            self._native = _core._Native.import_pool(
+                int(alloc_handle),
+                _core.CU_MEM_ALLOCATION_TYPE_PINNED,
+                _core.CU_MEM_LOCATION_TYPE_DEVICE,
+                self._device_id,
+            )
             return self
 
         return known_or_new(alloc_handle, open_pool, cls)
@@ -260,18 +265,20 @@ class DeviceMemoryResource(Shareable, _MemPool):
 def _default_host_pool() -> Any:
     """The driver's own pool of host memory; a new one where the driver (before CUDA 13) has none."""
     try:
-        return _core._Native.default_pool(_PINNED, _HOST, 0)
+        return _core._Native.default_pool(_core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_HOST, 0)
     except CUDAError as error:
-        if error.code != _NOT_SUPPORTED:
+        if error.code != _core.CUDA_ERROR_NOT_SUPPORTED:
             raise
-        return _core._Native.create_pool(_PINNED, _HOST, 0, False, 0)
+        return _core._Native.create_pool(
+            _core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_HOST, 0, False, 0
+        )
 
 
 def _let_devices_use(pool: Any) -> None:
     """A pool of host memory is the host's alone until devices are let in."""
     for device in _core.Device.get_all_devices():
         try:
-            pool.set_access(int(device), _READ_WRITE)
+            pool.set_access(int(device), _core.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
         except CUDAError:
             continue
 
@@ -304,10 +311,16 @@ class PinnedMemoryResource(Shareable, _MemPool):
                 raise ValueError(f"numa_id must be at least 0, not {numa}")
             self._numa_id = numa
             self._native = _core._Native.create_pool(
-                _PINNED, _HOST_NUMA, numa, bool(options.ipc_enabled), options.max_size
+                _core.CU_MEM_ALLOCATION_TYPE_PINNED,
+                _core.CU_MEM_LOCATION_TYPE_HOST_NUMA,
+                numa,
+                bool(options.ipc_enabled),
+                options.max_size,
             )
         else:
-            self._native = _core._Native.create_pool(_PINNED, _HOST, 0, False, options.max_size)
+            self._native = _core._Native.create_pool(
+                _core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_HOST, 0, False, options.max_size
+            )
         _let_devices_use(self._native)
 
     @property
@@ -322,7 +335,12 @@ class PinnedMemoryResource(Shareable, _MemPool):
         def open_pool() -> PinnedMemoryResource:
             self = cls.__new__(cls)
             self._numa_id = max(_core.Device().properties.host_numa_id, 0)
-            self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _HOST_NUMA, self._numa_id)
+            self._native = _core._Native.import_pool(
+                int(alloc_handle),
+                _core.CU_MEM_ALLOCATION_TYPE_PINNED,
+                _core.CU_MEM_LOCATION_TYPE_HOST_NUMA,
+                self._numa_id,
+            )
             return self
 
         return known_or_new(alloc_handle, open_pool, cls)

@@ -7,6 +7,7 @@ from collections import namedtuple
 
 import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
 
+from . import _core
 from ._core import Kernel, KernelOccupancy, ObjectCode
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
@@ -37,10 +38,10 @@ class AttributeValue(int):
 
 
 class _Attribute:
-    """A property for one CUfunction_attribute."""
+    """A property for the CUfunction_attribute of its own name."""
 
-    def __init__(self, number: int, doc: str, settable: bool = False, yes_or_no: bool = False) -> None:
-        self._number = number
+    def __init__(self, doc: str, settable: bool = False, yes_or_no: bool = False) -> None:
+        self._number = -1
         self._settable = settable
         self._yes_or_no = yes_or_no
         self._name = ""
@@ -48,6 +49,7 @@ class _Attribute:
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
+        self._number = getattr(_core, "CU_FUNC_ATTRIBUTE_" + name.upper())
 
     def __get__(self, attributes: KernelAttributes | None, owner: type) -> AttributeValue | bool:
         if attributes is None:
@@ -90,24 +92,24 @@ class KernelAttributes:
     def __repr__(self) -> str:
         return f"<KernelAttributes of {self._kernel!r}>"
 
-    max_threads_per_block = _Attribute(0, "The most threads a block may have.")
-    shared_size_bytes = _Attribute(1, "Static shared memory per block.")
-    const_size_bytes = _Attribute(2, "Constant memory the kernel uses.")
-    local_size_bytes = _Attribute(3, "Local memory per thread.")
-    num_regs = _Attribute(4, "Registers per thread.")
-    ptx_version = _Attribute(5, "The PTX version it was compiled from, ten times the number.")
-    binary_version = _Attribute(6, "The architecture it was compiled for, ten times the number.")
-    cache_mode_ca = _Attribute(7, "Whether it was compiled to cache global loads.", yes_or_no=True)
-    max_dynamic_shared_size_bytes = _Attribute(8, "Dynamic shared memory a launch may ask for; may be raised.", True)
-    preferred_shared_memory_carveout = _Attribute(9, "Share of the L1 cache to use as shared memory, in percent.", True)
-    cluster_size_must_be_set = _Attribute(10, "Whether a launch must name a cluster size.", yes_or_no=True)
-    required_cluster_width = _Attribute(11, "The cluster width it was compiled for; 0 is any.", True)
-    required_cluster_height = _Attribute(12, "The cluster height it was compiled for; 0 is any.", True)
-    required_cluster_depth = _Attribute(13, "The cluster depth it was compiled for; 0 is any.", True)
+    max_threads_per_block = _Attribute("The most threads a block may have.")
+    shared_size_bytes = _Attribute("Static shared memory per block.")
+    const_size_bytes = _Attribute("Constant memory the kernel uses.")
+    local_size_bytes = _Attribute("Local memory per thread.")
+    num_regs = _Attribute("Registers per thread.")
+    ptx_version = _Attribute("The PTX version it was compiled from, ten times the number.")
+    binary_version = _Attribute("The architecture it was compiled for, ten times the number.")
+    cache_mode_ca = _Attribute("Whether it was compiled to cache global loads.", yes_or_no=True)
+    max_dynamic_shared_size_bytes = _Attribute("Dynamic shared memory a launch may ask for; may be raised.", True)
+    preferred_shared_memory_carveout = _Attribute("Share of the L1 cache to use as shared memory, in percent.", True)
+    cluster_size_must_be_set = _Attribute("Whether a launch must name a cluster size.", yes_or_no=True)
+    required_cluster_width = _Attribute("The cluster width it was compiled for; 0 is any.", True)
+    required_cluster_height = _Attribute("The cluster height it was compiled for; 0 is any.", True)
+    required_cluster_depth = _Attribute("The cluster depth it was compiled for; 0 is any.", True)
     non_portable_cluster_size_allowed = _Attribute(
-        14, "Whether clusters of more than eight blocks may be used.", True, yes_or_no=True
+        "Whether clusters of more than eight blocks may be used.", True, yes_or_no=True
     )
-    cluster_scheduling_policy_preference = _Attribute(15, "How blocks of a cluster are spread.", True)
+    cluster_scheduling_policy_preference = _Attribute("How blocks of a cluster are spread.", True)
 
 
 def _object_code(code_type: str, code: Any, name: str, symbol_mapping: dict[str, str]) -> ObjectCode:

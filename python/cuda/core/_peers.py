@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ._memory import DeviceMemoryResource
 
 Device = _core.Device
-_NONE, _READ_WRITE = 0, 3
 
 
 class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
@@ -26,7 +25,7 @@ class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
     def _numbers(self) -> list[int]:
         own = self._mr.device_id
         others = (int(d) for d in Device.get_all_devices())
-        return [n for n in others if n != own and self._mr._native.access(n) != _NONE]
+        return [n for n in others if n != own and self._mr._native.access(n) != _core.CU_MEM_ACCESS_FLAGS_PROT_NONE]
 
     def _assign(self, devices: Iterable[Any]) -> None:
         wanted = {int(Device(d)) for d in devices} - {self._mr.device_id}
@@ -59,13 +58,13 @@ class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
             return
         if not Device(number).can_access_peer(self._mr.device_id):
             raise ValueError(f"device {number} cannot access the memory of device {self._mr.device_id}")
-        self._mr._native.set_access(number, _READ_WRITE)
+        self._mr._native.set_access(number, _core.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 
     def discard(self, value: Any) -> None:
         """Take the right back; a device that has none is no error."""
         number = int(Device(value))
         if number != self._mr.device_id:
-            self._mr._native.set_access(number, _NONE)
+            self._mr._native.set_access(number, _core.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 
     def clear(self) -> None:
         self._assign(())

@@ -12,8 +12,6 @@ from .typing import ProcessStateType
 
 __all__ = ["Process"]
 
-_NOT_FOUND, _NOT_SUPPORTED = 500, 801  # CUDA_ERROR_...
-
 
 _STATES = ("running", "locked", "checkpointed", "failed", "checkpointing", "restoring")
 
@@ -39,7 +37,7 @@ class Process:
         try:
             return call()
         except CUDAError as error:
-            if error.code in (_NOT_FOUND, _NOT_SUPPORTED):
+            if error.code in (_core.CUDA_ERROR_NOT_FOUND, _core.CUDA_ERROR_NOT_SUPPORTED):
                 raise RuntimeError(f"this driver cannot checkpoint the process {self._pid}: {error}") from error
             raise
 

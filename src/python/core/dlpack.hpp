@@ -12,21 +12,6 @@ namespace cucore::python {
 
 using namespace dlpack;
 
-/// What a type with __dlpack_c_exchange_api__ offers to C: a table for the life of the process.
-struct DLPackExchangeHeader {
-  DLPackVersion version;
-  const DLPackExchangeHeader* previous;  ///< the same in an older major version
-};
-struct DLPackExchange {
-  DLPackExchangeHeader header;
-  int (*allocate)(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
-                  void (*set_error)(void* context, const char* kind, const char* message));
-  int (*managed_from_object)(void* object, DLManagedTensorVersioned** out);
-  int (*managed_to_object)(DLManagedTensorVersioned* tensor, void** out);
-  int (*tensor_of_object)(void* object, DLTensor* out);  ///< borrowed; may be null
-  int (*current_stream)(DLDeviceType type, std::int32_t device, void** out);
-};
-
 DLDevice dl_device_of(const MemoryTraits& traits);
 /// BufferError when a consumer asks for another device or for a copy.
 void check_dlpack_request(const DLDevice& device, PyObject* dl_device, PyObject* copy);

@@ -82,13 +82,14 @@ int current_stream(DLDeviceType type, std::int32_t, void** out) {
   });
 }
 
-constexpr DLPackExchange kTable{{kDLPackVersion, nullptr}, &allocate,         &managed_from_object,
-                                &managed_to_object,        &tensor_of_object, &current_stream};
+constexpr DLPackExchangeAPI kTable{{kDLPackVersion, nullptr}, &allocate,
+                                   &managed_from_object,      &managed_to_object,
+                                   &tensor_of_object,         &current_stream};
 
 void bind_dlpack_exchange(nb::module_& m) {
   for (const char* name : {"Buffer", "_View"}) {
     nb::object capsule =
-        nb::steal(PyCapsule_New(const_cast<DLPackExchange*>(&kTable), kDLPackExchange, nullptr));
+        nb::steal(PyCapsule_New(const_cast<DLPackExchangeAPI*>(&kTable), kDLPackExchange, nullptr));
     if (!capsule.is_valid()) throw nb::python_error();
     nb::setattr(m.attr(name), kDLPackExchangeAttribute, capsule);
   }

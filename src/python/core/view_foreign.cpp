@@ -160,16 +160,17 @@ bool order_after_torch(std::int64_t device, std::int64_t consumer) {
 }
 
 /// PyTorch's table of C functions; null before PyTorch 2.10.
-const DLPackExchange* torch_exchange(PyObject* tensor) {
-  static const DLPackExchange* const table = [tensor]() -> const DLPackExchange* {
+const DLPackExchangeAPI* torch_exchange(PyObject* tensor) {
+  static const DLPackExchangeAPI* const table = [tensor]() -> const DLPackExchangeAPI* {
     const nb::object capsule = nb::getattr(nb::handle{reinterpret_cast<PyObject*>(Py_TYPE(tensor))},
                                            kDLPackExchangeAttribute, nb::none());
     if (PyCapsule_IsValid(capsule.ptr(), kDLPackExchange) == 0) return nullptr;
-    auto* found = static_cast<const DLPackExchangeHeader*>(
+    auto* found = static_cast<const DLPackExchangeAPIHeader*>(
         PyCapsule_GetPointer(capsule.ptr(), kDLPackExchange));
-    while (found != nullptr && found->version.major != 1) found = found->previous;
-    const auto* made = reinterpret_cast<const DLPackExchange*>(found);
-    return made != nullptr && made->tensor_of_object != nullptr && made->current_stream != nullptr
+    while (found != nullptr && found->version.major != 1) found = found->prev_api;
+    const auto* made = reinterpret_cast<const DLPackExchangeAPI*>(found);
+    return made != nullptr && made->dltensor_from_py_object_no_sync != nullptr &&
+                   made->current_work_stream != nullptr
                ? made
                : nullptr;
   }();
@@ -178,9 +179,9 @@ const DLPackExchange* torch_exchange(PyObject* tensor) {
 
 /// The view by those functions; none where the tensor is not a plain one, and is asked otherwise.
 nb::object view_by_exchange(nb::handle type, PyObject* tensor, PyObject* stream_ptr,
-                            const DLPackExchange& exchange) {
+                            const DLPackExchangeAPI& exchange) {
   DLTensor t{};
-  if (exchange.tensor_of_object(tensor, &t) != 0) return PyErr_Clear(), nb::none();
+  if (exchange.dltensor_from_py_object_no_sync(tensor, &t) != 0) return PyErr_Clear(), nb::none();
   const bool is_plain =
       t.dtype.lanes == 1 && t.byte_offset == 0 &&
       (t.dtype.code <= kDLFloat || t.dtype.code == kDLBfloat || t.dtype.code == kDLBool);
@@ -189,7 +190,7 @@ nb::object view_by_exchange(nb::handle type, PyObject* tensor, PyObject* stream_
     if (!PyLong_Check(stream_ptr)) return nb::none();
     if (const std::int64_t consumer = integer(stream_ptr); consumer != -1) {
       void* producer = nullptr;
-      if (exchange.current_stream(kDLCUDA, t.device.device_id, &producer) != 0)
+      if (exchange.current_work_stream(kDLCUDA, t.device.device_id, &producer) != 0)
         return PyErr_Clear(), nb::none();
       order(reinterpret_cast<std::int64_t>(producer), consumer);
     }
@@ -206,7 +207,7 @@ nb::object view_of_torch(nb::handle type, PyObject* tensor, PyObject* stream_ptr
   static const nb::handle strided = nb::getattr(nb::module_::import_("torch"), "strided").release();
   static ElementTypes types;
   if (!requires_grad.of(tensor).is(Py_False)) return nb::none();
-  if (const DLPackExchange* exchange = torch_exchange(tensor); exchange != nullptr) {
+  if (const DLPackExchangeAPI* exchange = torch_exchange(tensor); exchange != nullptr) {
     nb::object view = view_by_exchange(type, tensor, stream_ptr, *exchange);
     if (!view.is_none()) return view;
   }

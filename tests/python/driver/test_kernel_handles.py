@@ -33,15 +33,18 @@ def bounded(library: Any, check: Any) -> Any:
     return check(d.cuLibraryGetKernel(library, b"bounded"))
 
 
-def test_occupancy_queries_accept_a_kernel_for_a_function(bounded: Any, check: Any) -> None:
+QUERIES = {
+    "active blocks": lambda f: d.cuOccupancyMaxActiveBlocksPerMultiprocessor(f, 64, 0),
+    "active blocks with flags": lambda f: d.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(f, 64, 0, 0),
+    "available shared memory": lambda f: d.cuOccupancyAvailableDynamicSMemPerBlock(f, 1, 64),
+    "attribute": lambda f: d.cuFuncGetAttribute(d.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_query_accepts_a_kernel_for_a_function(name: str, bounded: Any, check: Any) -> None:
     function = check(d.cuKernelGetFunction(bounded))
-    for query in (
-        lambda f: d.cuOccupancyMaxActiveBlocksPerMultiprocessor(f, 64, 0),
-        lambda f: d.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(f, 64, 0, 0),
-        lambda f: d.cuOccupancyAvailableDynamicSMemPerBlock(f, 1, 64),
-        lambda f: d.cuFuncGetAttribute(d.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f),
-    ):
-        assert check(query(bounded)) == check(query(function))
+    assert check(QUERIES[name](bounded)) == check(QUERIES[name](function))
 
 
 def test_other_handles_are_not_accepted_for_a_function(library: Any) -> None:

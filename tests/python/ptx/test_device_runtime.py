@@ -124,6 +124,7 @@ RESULT = """
 """
 
 
+@pytest.mark.cpu_only  # cuLinkAddData of an H200 refuses them (300); nvJitLink, which numba-cuda calls, does not
 @pytest.mark.parametrize(
     "texts",
     [(CALLER, NO_RESULT), (NO_RESULT, CALLER), (VOID_CALLER, RESULT), (RESULT, VOID_CALLER)],

@@ -14,8 +14,6 @@ from ._definition import GraphCondition, GraphDefinition, _definition_of, host_f
 from ._options import GraphCompleteOptions, GraphDebugPrintOptions
 
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
-_IF, _WHILE, _SWITCH = 0, 1, 2
-_ACTIVE = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
 
 
 def _is_capturing(stream: Any) -> bool:
@@ -217,7 +215,7 @@ class GraphBuilder:
         must not be asked to change it.
         """
         status, _, _, after = _core.capture_info(self._stream)
-        if status != _ACTIVE or self._definition is None:
+        if status != _core.CU_STREAM_CAPTURE_STATUS_ACTIVE or self._definition is None:
             raise RuntimeError(
                 "the capture has ended: a call that is not allowed while capturing broke it, or the builder that "
                 "began it was closed; close this builder and begin again"
@@ -291,21 +289,21 @@ class GraphBuilder:
 
     def if_then(self, condition: GraphCondition) -> GraphBuilder:
         """A builder for what runs when the condition is not zero."""
-        return self._conditional(condition, _IF, 1)[0]
+        return self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 1)[0]
 
     if_cond = if_then
 
     def if_else(self, condition: GraphCondition) -> tuple[GraphBuilder, GraphBuilder]:
         """Builders for what runs when the condition is not zero, and when it is."""
-        return self._conditional(condition, _IF, 2)  # type: ignore[return-value]
+        return self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 2)  # type: ignore[return-value]
 
     def while_loop(self, condition: GraphCondition) -> GraphBuilder:
         """A builder for what runs as long as the condition is not zero."""
-        return self._conditional(condition, _WHILE, 1)[0]
+        return self._conditional(condition, _core.CU_GRAPH_COND_TYPE_WHILE, 1)[0]
 
     def switch(self, condition: GraphCondition, count: int) -> tuple[GraphBuilder, ...]:
         """Builders for ``count`` branches; the condition's value names the one that runs."""
-        return self._conditional(condition, _SWITCH, count)
+        return self._conditional(condition, _core.CU_GRAPH_COND_TYPE_SWITCH, count)
 
     # ---- looking and ending
 

@@ -31,10 +31,6 @@ if TYPE_CHECKING:
         MemsetNode,
     )
 
-_PINNED, _MANAGED = 1, 2
-_DEVICE, _HOST = 1, 2
-_IF, _WHILE, _SWITCH = 0, 1, 2
-
 
 class _State:
     """What belongs to one graph of the driver, by a node's handle.
@@ -218,9 +214,9 @@ class _Adder:
         kind = _core.choice(GraphMemoryType, memory_type, "memory_type")
         peers = sorted({int(_core.Device(peer)) for peer in peer_access or ()} - {number})
         alloc, place, where = {
-            GraphMemoryType.DEVICE: (_PINNED, _DEVICE, number),
-            GraphMemoryType.HOST: (_PINNED, _HOST, 0),
-            GraphMemoryType.MANAGED: (_MANAGED, _DEVICE, number),
+            GraphMemoryType.DEVICE: (_core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_DEVICE, number),
+            GraphMemoryType.HOST: (_core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_HOST, 0),
+            GraphMemoryType.MANAGED: (_core.CU_MEM_ALLOCATION_TYPE_MANAGED, _core.CU_MEM_LOCATION_TYPE_DEVICE, number),
         }[kind]
         handle, _ = home._def.add_alloc(self._after(), size, alloc, place, where, peers)
         return cast("AllocNode", home._node(handle))
@@ -312,25 +308,25 @@ class _Adder:
         """Add a node whose body (``then``) runs when the condition is not zero."""
         from ._conditionals import IfNode
 
-        return cast("IfNode", self._conditional(condition, _IF, 1, IfNode))
+        return cast("IfNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 1, IfNode))
 
     def if_else(self, condition: GraphCondition) -> IfElseNode:
         """Add a node with two bodies, ``then`` and ``else_``."""
         from ._conditionals import IfElseNode
 
-        return cast("IfElseNode", self._conditional(condition, _IF, 2, IfElseNode))
+        return cast("IfElseNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 2, IfElseNode))
 
     def while_loop(self, condition: GraphCondition) -> WhileNode:
         """Add a node whose ``body`` runs as long as the condition is not zero."""
         from ._conditionals import WhileNode
 
-        return cast("WhileNode", self._conditional(condition, _WHILE, 1, WhileNode))
+        return cast("WhileNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_WHILE, 1, WhileNode))
 
     def switch(self, condition: GraphCondition, count: int) -> SwitchNode:
         """Add a node that runs the branch the condition's value names, or none."""
         from ._conditionals import SwitchNode
 
-        return cast("SwitchNode", self._conditional(condition, _SWITCH, count, SwitchNode))
+        return cast("SwitchNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_SWITCH, count, SwitchNode))
 
 
 class GraphDefinition(_Adder):

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from .._core import Event, Kernel, LaunchConfig
 
-_MANAGED, _DEVICE = 2, 1
-
 
 class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
     """The nodes before or after one. Live: looks ask the driver, changes act at once."""
@@ -399,9 +397,9 @@ class AllocNode(GraphNode):
     def memory_type(self) -> GraphMemoryType:
         """Whose memory it is: the device's, the host's, or managed."""
         _, _, kind, place, _, _ = _core.alloc_node_get(self._handle)
-        if kind == _MANAGED:
+        if kind == _core.CU_MEM_ALLOCATION_TYPE_MANAGED:
             return GraphMemoryType.MANAGED
-        return GraphMemoryType.DEVICE if place == _DEVICE else GraphMemoryType.HOST
+        return GraphMemoryType.DEVICE if place == _core.CU_MEM_LOCATION_TYPE_DEVICE else GraphMemoryType.HOST
 
     @property
     def peer_access(self) -> tuple[int, ...]:
@@ -513,24 +511,23 @@ class HostCallbackNode(GraphNode):
 
 
 # By the driver's number of a node's type.
-_CONDITIONAL = 13
 _CLASSES: dict[int, type[GraphNode]] = {
-    0: KernelNode,
-    1: MemcpyNode,
-    2: MemsetNode,
-    3: HostCallbackNode,
-    4: ChildGraphNode,
-    5: EmptyNode,
-    6: EventWaitNode,
-    7: EventRecordNode,
-    10: AllocNode,
-    11: FreeNode,
+    _core.CU_GRAPH_NODE_TYPE_KERNEL: KernelNode,
+    _core.CU_GRAPH_NODE_TYPE_MEMCPY: MemcpyNode,
+    _core.CU_GRAPH_NODE_TYPE_MEMSET: MemsetNode,
+    _core.CU_GRAPH_NODE_TYPE_HOST: HostCallbackNode,
+    _core.CU_GRAPH_NODE_TYPE_GRAPH: ChildGraphNode,
+    _core.CU_GRAPH_NODE_TYPE_EMPTY: EmptyNode,
+    _core.CU_GRAPH_NODE_TYPE_WAIT_EVENT: EventWaitNode,
+    _core.CU_GRAPH_NODE_TYPE_EVENT_RECORD: EventRecordNode,
+    _core.CU_GRAPH_NODE_TYPE_MEM_ALLOC: AllocNode,
+    _core.CU_GRAPH_NODE_TYPE_MEM_FREE: FreeNode,
 }
 
 
 def node_class(number: int, facts: Any) -> type[GraphNode]:
     """The class for a node of the driver's type ``number``; a conditional's facts name it."""
-    if number == _CONDITIONAL:
+    if number == _core.CU_GRAPH_NODE_TYPE_CONDITIONAL:
         from ._conditionals import ConditionalNode
 
         return cast("type[GraphNode]", facts[0]) if facts else ConditionalNode

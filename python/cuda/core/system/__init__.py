@@ -13,6 +13,7 @@ from ._nvml import initialized
 
 if TYPE_CHECKING:
     from ._device import Device
+    from ._events import DeviceEvents as DeviceEvents
     from ._events import register_events
     from ._parts import NvlinkInfo
     from .typing import GpuP2PStatus, GpuTopologyLevel
@@ -21,6 +22,7 @@ CUDA_BINDINGS_NVML_IS_COMPATIBLE = True
 
 _HOMES = {
     "Device": "_device",
+    "DeviceEvents": "_events",
     "NvlinkInfo": "_parts",
     "register_events": "_events",
 }

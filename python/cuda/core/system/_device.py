@@ -317,7 +317,7 @@ class Device:
 
     def register_events(self, events: Any) -> Any:
         """Collect events from now on; ``wait`` on what is returned."""
-        from ._events import DeviceEvents
+        from . import DeviceEvents
 
         return DeviceEvents(self._handle, events)
 

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ._device import Device
 from ._nvml import initialized
 from .typing import EventType, SystemEventType, member_of, number_of
-
-if TYPE_CHECKING:
-    from ._device import Device
 
 
 def _mask(cls: Any, events: Any) -> int:
@@ -32,8 +30,6 @@ class EventData:
     @property
     def device(self) -> Device:
         """The GPU it is about."""
-        from ._device import Device
-
         return Device._of_handle(self._raw.device_)
 
     @property
@@ -99,8 +95,6 @@ class SystemEvent:
     @property
     def device(self) -> Device:
         """The GPU it is about."""
-        from ._device import Device
-
         bus = self._raw.gpu_id
         return Device(pci_bus_id=f"{bus >> 16:04x}:{bus >> 8 & 0xFF:02x}:{bus & 0xFF:02x}.0")
 
