@@ -52,10 +52,10 @@ BRANCHES: dict[str, int] = {
     "graph/_nodes.py": 22,
     "graph/_options.py": 3,
     "system/__init__.py": 5,
-    "system/_device.py": 12,
+    "system/_device.py": 5,
     "system/_events.py": 5,
     "system/_nvml.py": 3,
-    "system/_parts.py": 5,
+    "system/_parts.py": 3,
     "texture.py": 23,
     "utils.py": 3,
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .._readonly import ReadOnly
-from ._nvml import initialized
+from ._nvml import initialized, native
 from .typing import (
     ClockId,
     ClockType,
@@ -384,10 +384,6 @@ class FanInfo(_Live):
         initialized().device_set_default_fan_speed_v2(self._handle, self._fan)
 
 
-_ADA = 8  # NVML_DEVICE_ARCH_ADA
-_OLD_THRESHOLDS = (0, 1, 2, 3)  # shutdown, slowdown, mem_max, gpu_max
-
-
 class Temperature(_Live):
     """The device's temperatures in degrees Celsius."""
 
@@ -401,7 +397,7 @@ class Temperature(_Live):
         """The temperature at which something happens."""
         number = number_of(TemperatureThresholds, threshold_type)
         nvml = initialized()
-        if number in _OLD_THRESHOLDS and nvml.device_get_architecture(self._handle) >= _ADA:
+        if native()._SystemDevice.of_handle(self._handle).is_threshold_deprecated(number):
             import warnings
 
             warnings.warn(
@@ -471,12 +467,12 @@ class MigInfo:
     @property
     def is_mig_device(self) -> bool:
         """True for a part of a GPU."""
-        return bool(initialized().device_is_mig_device_handle(self._device._handle))
+        return bool(self._device._native.is_mig_device)
 
     @property
     def mode(self) -> bool:
         """True when the GPU can be divided; can be set, for after a reset."""
-        return bool(initialized().device_get_mig_mode(self._device._handle)[0])
+        return bool(self._device._native.mig_mode[0])
 
     @mode.setter
     def mode(self, value: bool) -> None:
@@ -485,7 +481,7 @@ class MigInfo:
     @property
     def pending_mode(self) -> bool:
         """What mode becomes after a reset."""
-        return bool(initialized().device_get_mig_mode(self._device._handle)[1])
+        return bool(self._device._native.mig_mode[1])
 
     @property
     def device_count(self) -> int:
@@ -495,8 +491,7 @@ class MigInfo:
     @property
     def parent(self) -> Any:
         """The GPU a MIG device is part of."""
-        handle = initialized().device_get_device_handle_from_mig_device_handle(self._device._handle)
-        return type(self._device)._of_handle(handle)
+        return type(self._device)._of_native(self._device._native.mig_parent)
 
     def get_device_by_index(self, index: int) -> Any:
         """One of the MIG devices; raises where there is none."""
@@ -505,12 +500,7 @@ class MigInfo:
 
     def get_all_devices(self) -> Iterable[Any]:
         """The MIG devices there are."""
-        nvml = initialized()
-        for index in range(self.device_count):
-            try:
-                yield self.get_device_by_index(index)
-            except nvml.NotFoundError:
-                continue
+        return map(type(self._device)._of_native, self._device._native.mig_devices)
 
 
 class _NvlinkInfo(_Live):
