@@ -108,6 +108,43 @@ struct PciInfo {
   unsigned sub_class = 0;     ///< its subclass
   std::string bus_id{};       ///< domain:bus:device.function
 };
+/// The lanes between a GPU and the system. Generations are PCI Express's: 5.
+struct PcieLink {
+  unsigned max_link_generation = 0;      ///< the fastest that both have in common
+  unsigned link_generation = 0;          ///< the fastest of the device
+  unsigned max_link_width = 0;           ///< the most lanes that both have in common
+  unsigned current_link_generation = 0;  ///< now
+  unsigned current_link_width = 0;       ///< now
+};
+/// How a cooler is controlled, and what it cools, as NVML's numbers.
+struct CoolerInfo {
+  int signal_type = 0;  ///< a CoolerControl
+  int target = 0;       ///< NVML_THERMAL_COOLER_TARGET_...
+};
+/// Repairs that wait for a reset.
+struct RepairStatus {
+  bool channel_repair_pending = false;  ///< of a memory channel
+  bool tpc_repair_pending = false;      ///< of a group of multiprocessors
+};
+/// What a MIG device has of its GPU.
+struct DeviceAttributes {
+  unsigned multiprocessor_count = 0;          ///< multiprocessors
+  unsigned shared_copy_engine_count = 0;      ///< copy engines, shared with others
+  unsigned shared_decoder_count = 0;          ///< video decoders, shared with others
+  unsigned shared_encoder_count = 0;          ///< video encoders, shared with others
+  unsigned shared_jpeg_count = 0;             ///< JPEG decoders, shared with others
+  unsigned shared_ofa_count = 0;              ///< optical flow accelerators, shared with others
+  unsigned gpu_instance_slice_count = 0;      ///< slices of the GPU instance
+  unsigned compute_instance_slice_count = 0;  ///< slices of the compute instance
+  std::uint64_t memory_size_mb = 0;           ///< memory in MiB
+};
+/// How busy one part of a GPU is.
+struct GpuDynamicPstatesUtilization {
+  bool is_present = false;     ///< the GPU has such a part
+  unsigned percentage = 0;     ///< per cent of the time it was busy
+  unsigned inc_threshold = 0;  ///< busier than this, in per cent, the clocks go up
+  unsigned dec_threshold = 0;  ///< less busy than this, in per cent, the clocks go down
+};
 /// How far a clock is, and can be, moved, in MHz.
 struct ClockOffsets {
   int clock_offset_mhz = 0;  ///< how far it is moved
@@ -248,11 +285,20 @@ class CUCORE_EXPORT Device {
   [[nodiscard]] ComputeCapability compute_capability() const;  ///< its generation for CUDA
   [[nodiscard]] PciInfo pci_info() const;                      ///< on the PCI bus
   [[nodiscard]] std::string pci_bus_id() const { return pci_info().bus_id; }  ///< its place
+  [[nodiscard]] PcieLink pcie_link() const;                                   ///< its lanes
+  [[nodiscard]] unsigned pcie_replay_counter() const;  ///< how often a packet was sent again
+  [[nodiscard]] unsigned pcie_tx_throughput() const;   ///< KB/s to its peer, over 20 ms
+  [[nodiscard]] unsigned pcie_rx_throughput() const;   ///< KB/s from its peer, over 20 ms
 
   // ---- memory, load, state
   [[nodiscard]] MemoryInfo memory_info() const;       ///< device memory
   [[nodiscard]] MemoryInfo bar1_memory_info() const;  ///< the host's window to it
   [[nodiscard]] Utilization utilization() const;      ///< how busy it is
+  [[nodiscard]] DeviceAttributes attributes() const;  ///< what a MIG device has
+  /// How busy its parts are: GPU, frame buffer, video engine, bus and what follows in NVML.
+  [[nodiscard]] std::vector<GpuDynamicPstatesUtilization> dynamic_pstates_info() const;
+  [[nodiscard]] CoolerInfo cooler() const;           ///< how it is cooled
+  [[nodiscard]] RepairStatus repair_status() const;  ///< what waits for a reset
   /// The processes that run kernels on it.
   [[nodiscard]] std::vector<ProcessInfo> compute_running_processes() const;
   [[nodiscard]] int performance_state() const;               ///< 0 is the fastest
@@ -278,7 +324,10 @@ class CUCORE_EXPORT Device {
   [[nodiscard]] FanInfo get_fan(int fan = 0) const;
   /// The version of one part of its record of itself.
   [[nodiscard]] std::string inforom_version(InforomObject object) const;
-  [[nodiscard]] std::string inforom_image_version() const;  ///< of the whole record
+  [[nodiscard]] std::string inforom_image_version() const;        ///< of the whole record
+  [[nodiscard]] unsigned inforom_configuration_checksum() const;  ///< of its configuration
+  [[nodiscard]] std::string board_part_number() const;            ///< of the board
+  void validate_inforom() const;  ///< Throws NVMLError where the record is corrupt.
 
   // ---- fields, links, neighbours
   /// Asks several of NVML's fields at once.

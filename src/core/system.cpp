@@ -235,6 +235,23 @@ PciInfo Device::pci_info() const {
           raw.busId};
 }
 
+PcieLink Device::pcie_link() const {
+  return {CUCORE_ASK(unsigned, nvmlDeviceGetMaxPcieLinkGeneration, handle_),
+          CUCORE_ASK(unsigned, nvmlDeviceGetGpuMaxPcieLinkGeneration, handle_),
+          CUCORE_ASK(unsigned, nvmlDeviceGetMaxPcieLinkWidth, handle_),
+          CUCORE_ASK(unsigned, nvmlDeviceGetCurrPcieLinkGeneration, handle_),
+          CUCORE_ASK(unsigned, nvmlDeviceGetCurrPcieLinkWidth, handle_)};
+}
+unsigned Device::pcie_replay_counter() const {
+  return CUCORE_ASK(unsigned, nvmlDeviceGetPcieReplayCounter, handle_);
+}
+unsigned Device::pcie_tx_throughput() const {
+  return CUCORE_ASK(unsigned, nvmlDeviceGetPcieThroughput, handle_, NVML_PCIE_UTIL_TX_BYTES);
+}
+unsigned Device::pcie_rx_throughput() const {
+  return CUCORE_ASK(unsigned, nvmlDeviceGetPcieThroughput, handle_, NVML_PCIE_UTIL_RX_BYTES);
+}
+
 // ---- memory, load, state
 
 MemoryInfo Device::memory_info() const {
@@ -254,6 +271,36 @@ Utilization Device::utilization() const {
   return {raw.gpu, raw.memory};
 }
 
+DeviceAttributes Device::attributes() const {
+  const auto raw = CUCORE_ASK(nvmlDeviceAttributes_t, nvmlDeviceGetAttributes_v2, handle_);
+  return {raw.multiprocessorCount,   raw.sharedCopyEngineCount,     raw.sharedDecoderCount,
+          raw.sharedEncoderCount,    raw.sharedJpegCount,           raw.sharedOfaCount,
+          raw.gpuInstanceSliceCount, raw.computeInstanceSliceCount, raw.memorySizeMB};
+}
+
+std::vector<GpuDynamicPstatesUtilization> Device::dynamic_pstates_info() const {
+  const auto raw =
+      CUCORE_ASK(nvmlGpuDynamicPstatesInfo_t, nvmlDeviceGetDynamicPstatesInfo, handle_);
+  std::vector<GpuDynamicPstatesUtilization> parts;
+  for (const auto& part : raw.utilization)
+    parts.push_back({part.bIsPresent != 0, part.percentage, part.incThreshold, part.decThreshold});
+  return parts;
+}
+
+CoolerInfo Device::cooler() const {
+  nvmlCoolerInfo_t raw{};
+  raw.version = nvmlCoolerInfo_v1;
+  CUCORE_NVML(nvmlDeviceGetCoolerInfo, handle_, &raw);
+  return {static_cast<int>(raw.signalType), static_cast<int>(raw.target)};
+}
+
+RepairStatus Device::repair_status() const {
+  nvmlRepairStatus_t raw{};
+  raw.version = nvmlRepairStatus_v1;
+  CUCORE_NVML(nvmlDeviceGetRepairStatus, handle_, &raw);
+  return {raw.bChannelRepairPending != 0, raw.bTpcRepairPending != 0};
+}
+
 std::vector<ProcessInfo> Device::compute_running_processes() const {
   const auto ask = [&](unsigned* count, nvmlProcessInfo_t* list) {
     return CUCORE_NVML_FUNCTION(nvmlDeviceGetComputeRunningProcesses_v3)(handle_, count, list);
@@ -271,9 +318,9 @@ int Device::performance_state() const {
 }
 
 std::vector<int> Device::supported_pstates() const {
-  std::array<nvmlPstates_t, 16> states;
-  states.fill(NVML_PSTATE_UNKNOWN);
-  CUCORE_NVML(nvmlDeviceGetSupportedPerformanceStates, handle_, states.data(), sizeof states);
+  std::vector<nvmlPstates_t> states(NVML_MAX_GPU_PERF_PSTATES, NVML_PSTATE_UNKNOWN);
+  CUCORE_NVML(nvmlDeviceGetSupportedPerformanceStates, handle_, states.data(),
+              static_cast<unsigned>(states.size() * sizeof(nvmlPstates_t)));
   std::vector<int> found;
   for (const nvmlPstates_t state : states)
     if (state != NVML_PSTATE_UNKNOWN) found.push_back(state);
@@ -436,6 +483,14 @@ std::string Device::inforom_version(InforomObject object) const {
 std::string Device::inforom_image_version() const {
   return CUCORE_ASK_TEXT(nvmlDeviceGetInforomImageVersion, handle_);
 }
+
+unsigned Device::inforom_configuration_checksum() const {
+  return CUCORE_ASK(unsigned, nvmlDeviceGetInforomConfigurationChecksum, handle_);
+}
+std::string Device::board_part_number() const {
+  return CUCORE_ASK_TEXT(nvmlDeviceGetBoardPartNumber, handle_);
+}
+void Device::validate_inforom() const { CUCORE_NVML(nvmlDeviceValidateInforom, handle_); }
 
 // ---- fields, links, neighbours
 

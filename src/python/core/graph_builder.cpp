@@ -19,12 +19,11 @@ std::recursive_mutex& builders_lock() {
 }
 
 /// Runs a method alone and without the GIL.
-template <class Method>
-auto without_gil(Method method) {
+constexpr auto without_gil = [](auto method) {
   const WithoutGil release;
   const std::lock_guard lock{builders_lock()};
   return method();
-}
+};
 
 nb::list as_list(std::vector<GraphBuilder> builders) {
   nb::list list;

@@ -108,6 +108,71 @@ TEST_F(SystemTest, AFailedQueryCarriesCodeNameAndCall) {
   }
 }
 
+/// An answer, or NVML's word that this device has no such thing.
+template <class Ask>
+void expect_an_answer(Ask ask, const char* what) {
+  try {
+    static_cast<void>(ask());
+  } catch (const NVMLError& error) {
+    EXPECT_TRUE(error.name() == "NVML_ERROR_NOT_SUPPORTED" ||
+                error.name() == "NVML_ERROR_FUNCTION_NOT_FOUND" ||
+                error.name() == "NVML_ERROR_INVALID_ARGUMENT")
+        << what << ": " << error.what();
+  }
+}
+
+TEST_F(SystemTest, EveryQueryAnswersOrIsNotSupported) {
+  const system::Device d = system::Device::from_cuda_device(Device{0});
+#define ASK(expression) expect_an_answer([&] { return expression; }, #expression)
+  ASK(d.serial());
+  ASK(d.minor_number());
+  ASK(d.module_id());
+  ASK(d.numa_node_id());
+  ASK(d.pcie_link());
+  ASK(d.pcie_replay_counter());
+  ASK(d.pcie_tx_throughput());
+  ASK(d.pcie_rx_throughput());
+  ASK(d.bar1_memory_info());
+  ASK(d.attributes());
+  ASK(d.dynamic_pstates_info());
+  ASK(d.cooler());
+  ASK(d.repair_status());
+  ASK(d.current_clock_event_reasons());
+  ASK(d.supported_clock_event_reasons());
+  ASK(d.is_auto_boosted_clocks_enabled());
+  ASK(d.is_persistence_mode_enabled());
+  ASK(d.is_c2c_enabled());
+  ASK(d.is_display_active());
+  ASK(d.is_display_connected());
+  ASK(d.addressing_mode());
+  ASK(d.temperature().get_sensor());
+  ASK(d.temperature().margin());
+  ASK(d.temperature().get_threshold(system::TemperatureThresholds::shutdown));
+  ASK(d.temperature().is_threshold_deprecated(system::TemperatureThresholds::gps_curr));
+  ASK(d.temperature().get_thermal_settings(15));
+  ASK(d.power().usage_mw());
+  ASK(d.power().limit_mw());
+  ASK(d.power().total_energy_mj());
+  ASK(d.get_clock(system::ClockType::memory).get_max_mhz());
+  ASK(d.get_clock(system::ClockType::memory).get_max_customer_boost_mhz());
+  ASK(d.get_clock(system::ClockType::memory).get_min_max_clock_of_pstate_mhz(0));
+  ASK(d.get_clock(system::ClockType::memory).get_offsets(0));
+  ASK(d.inforom_version(system::InforomObject::ecc));
+  ASK(d.inforom_image_version());
+  ASK(d.inforom_configuration_checksum());
+  ASK(d.board_part_number());
+  ASK(d.get_nvlink_count());
+  ASK(d.get_nvlink_state(0));
+  ASK(d.get_nvlink_version(0));
+  ASK(d.get_topology_nearest_gpus(system::GpuTopologyLevel::system));
+  ASK(d.get_memory_affinity());
+  ASK(d.mig_mode());
+  ASK(d.mig_devices());
+  ASK(d.mig_parent());
+  ASK(system::Device::get_all_devices_with_cpu_affinity(0));
+#undef ASK
+}
+
 TEST_F(SystemTest, FieldValuesKeepTheirOwnStatus) {
   const system::Device found = system::Device::from_cuda_device(Device{0});
   const std::array fields{system::FieldId{91, 0}, system::FieldId{0xFFFF, 0}};

@@ -72,7 +72,7 @@ BRANCHES: dict[str, int] = {
     "graph/_options.py": 3,
     "system/__init__.py": 5,
     "system/_device.py": 5,
-    "system/_events.py": 5,
+    "system/_events.py": 1,
     "system/_nvml.py": 3,
     "system/_parts.py": 3,
     "texture.py": 23,

@@ -32,6 +32,11 @@ def _get(name: str, doc: str, _type: type[T]) -> ReadOnly[T]:
     return ReadOnly(lambda self: getattr(self._native, name), doc)
 
 
+def _part(name: str, doc: str, convert: Callable[[Any], T]) -> ReadOnly[T]:
+    """The same as one of the classes of _parts."""
+    return ReadOnly(lambda self: convert(getattr(self._native, name)), doc)
+
+
 def _record(function: str, doc: str, convert: Callable[[Any], T]) -> ReadOnly[T]:
     """One of NVML's structures about the device."""
     return ReadOnly(lambda self: convert(getattr(initialized(), function)(self._handle)), doc)
@@ -138,9 +143,9 @@ class Device:
 
     # ---- memory and load
 
-    memory_info = _record("device_get_memory_info_v2", "Device memory in bytes.", _parts.MemoryInfo)
-    bar1_memory_info = _record("device_get_bar1_memory_info", "The host's window to it.", _parts.BAR1MemoryInfo)
-    utilization = _record("device_get_utilization_rates", "How busy the GPU is.", _parts.Utilization)
+    memory_info = _part("memory_info", "Device memory in bytes.", _parts.MemoryInfo)
+    bar1_memory_info = _part("bar1_memory_info", "The host's window to it.", _parts.BAR1MemoryInfo)
+    utilization = _part("utilization", "How busy the GPU is.", _parts.Utilization)
     attributes = _record("device_get_attributes_v2", "What a MIG device has.", _parts.DeviceAttributes)
     dynamic_pstates_info = _record(
         "device_get_dynamic_pstates_info", "How busy its parts are.", _parts.GpuDynamicPstatesInfo
@@ -149,8 +154,7 @@ class Device:
     @property
     def compute_running_processes(self) -> list[_parts.ProcessInfo]:
         """The processes that run kernels on it."""
-        found = initialized().device_get_compute_running_processes_v3(self._handle)
-        return [_parts.ProcessInfo(self, found[i]) for i in range(len(found))]
+        return [_parts.ProcessInfo(self, found) for found in self._native.compute_running_processes]
 
     # ---- clocks, heat, state
 
@@ -235,7 +239,8 @@ class Device:
 
     def get_field_values(self, field_ids: list[int | tuple[int, int]]) -> _parts.FieldValues:
         """Ask several of NVML's fields at once: ids, or (id, scope) pairs."""
-        return _parts.FieldValues(initialized().device_get_field_values(self._handle, field_ids))
+        wanted = [(id, 0) if isinstance(id, int) else id for id in field_ids]
+        return _parts.FieldValues(self._native.get_field_values(wanted))
 
     def clear_field_values(self, field_ids: list[int | tuple[int, int]]) -> None:
         """Set counters back."""
