@@ -12,6 +12,7 @@
 #include "cucore/device_resources.hpp"     // IWYU pragma: export
 #include "cucore/dlpack.hpp"               // IWYU pragma: export
 #include "cucore/driver.hpp"               // IWYU pragma: export
+#include "cucore/embedded_code.hpp"        // IWYU pragma: export
 #include "cucore/error.hpp"                // IWYU pragma: export
 #include "cucore/event.hpp"                // IWYU pragma: export
 #include "cucore/graph.hpp"                // IWYU pragma: export
@@ -32,6 +33,7 @@
 #include "cucore/program_cache.hpp"        // IWYU pragma: export
 #include "cucore/stream.hpp"               // IWYU pragma: export
 #include "cucore/strided_memory_view.hpp"  // IWYU pragma: export
+#include "cucore/system.hpp"               // IWYU pragma: export
 #include "cucore/tensor_map.hpp"           // IWYU pragma: export
 #include "cucore/texture.hpp"              // IWYU pragma: export
 #include "cucore/typed_kernel.hpp"         // IWYU pragma: export

@@ -70,12 +70,19 @@ class CUCORE_EXPORT GraphBuilder {
   [[nodiscard]] const Stream& stream() const;
   operator StreamRef() const { return stream(); }   // NOLINT: stands for its stream
   [[nodiscard]] bool is_building() const noexcept;  ///< between begin and end
+  [[nodiscard]] bool is_built() const noexcept;     ///< after end
   [[nodiscard]] bool is_closed() const noexcept;    ///< after close(), or joined
+  /// False for builders that split() made, and for bodies of conditional nodes.
+  [[nodiscard]] bool is_primary() const noexcept;
   /// True for a builder that split() made, until it is joined.
   [[nodiscard]] bool is_join_required() const noexcept;
   /// The graph as nodes; while building, what has been captured so far. Throws InvalidStateError
   /// where nothing was built.
   [[nodiscard]] GraphDefinition graph_definition() const;
+  /// The same once it is built; throws InvalidStateError before.
+  [[nodiscard]] GraphDefinition built() const;
+  /// The same of the builder that began the graph; throws InvalidStateError for others.
+  [[nodiscard]] GraphDefinition completed() const;
 
   /// Starts: from now on calls with this builder become nodes.
   GraphBuilder& begin_building(CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -86,12 +93,18 @@ class CUCORE_EXPORT GraphBuilder {
 
   /// Calls a function on the host at this point. It must not throw and must not call CUDA.
   void callback(std::function<void()> function);
+  /// The same with a function of C; `data` must live as long as graphs made of this run.
+  void callback(CUhostFn function, void* data);
   /// Runs a copy of another graph at this point.
   void embed(const GraphDefinition& child);
   /// Goes on in `count` branches that may run at once: this builder, and those that it returns.
   [[nodiscard]] std::vector<GraphBuilder> split(int count);
   /// Goes on in this branch after all of the others, which are closed.
   void join(std::span<GraphBuilder> others);
+  void join(std::span<GraphBuilder* const> others);  ///< the same, wherever they are
+  /// Goes on in one branch after all of these: in the first that split() did not make, else in the
+  /// first. The others are closed. Throws std::invalid_argument below 2.
+  static GraphBuilder& join_all(std::span<GraphBuilder* const> builders);
 
   /// What a conditional node decides by; it starts every launch at the default, if one is given.
   [[nodiscard]] GraphCondition create_condition(std::optional<unsigned> default_value = {});

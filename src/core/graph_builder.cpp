@@ -2,6 +2,8 @@
 // graph_builder.cpp: captures streams into graphs.
 #include "cucore/graph_builder.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <stdexcept>
 #include <string>
 
@@ -52,8 +54,8 @@ struct GraphBuilder::State {
 
   Stream stream;
   Kind kind = Kind::primary;
-  Phase phase = Phase::fresh;
-  GraphDefinition definition;  // what is built; of a body a part of its parent's
+  std::atomic<Phase> phase{Phase::fresh};  // asked by threads that do not change the builder
+  GraphDefinition definition;              // what is built; of a body a part of its parent's
   // What split() made of this capture: they end with it.
   std::vector<std::weak_ptr<State>> branches;
   std::weak_ptr<State> root;  // of a branch: the state that has it among its branches
@@ -96,8 +98,14 @@ const Stream& GraphBuilder::stream() const {
 bool GraphBuilder::is_building() const noexcept {
   return state_ != nullptr && state_->phase == State::Phase::building;
 }
+bool GraphBuilder::is_built() const noexcept {
+  return state_ != nullptr && state_->phase == State::Phase::ended;
+}
 bool GraphBuilder::is_closed() const noexcept {
   return state_ == nullptr || state_->phase == State::Phase::closed;
+}
+bool GraphBuilder::is_primary() const noexcept {
+  return state_ != nullptr && state_->kind == State::Kind::primary;
 }
 bool GraphBuilder::is_join_required() const noexcept {
   return is_building() && state_->kind == State::Kind::branch;
@@ -118,6 +126,20 @@ GraphDefinition GraphBuilder::graph_definition() const {
         "nothing was built: call begin_building(), queue work, and call end_building()"};
   }
   return state_->definition;
+}
+
+GraphDefinition GraphBuilder::built() const {
+  static_cast<void>(stream());
+  if (is_building())
+    throw InvalidStateError{"the graph is still being built: call end_building() first"};
+  return graph_definition();
+}
+
+GraphDefinition GraphBuilder::completed() const {
+  static_cast<void>(stream());
+  if (!is_primary())
+    throw InvalidStateError{"only the builder that began the graph can complete it"};
+  return built();
 }
 
 GraphBuilder& GraphBuilder::begin_building(CUstreamCaptureMode mode) {
@@ -141,7 +163,7 @@ GraphBuilder& GraphBuilder::begin_building(CUstreamCaptureMode mode) {
 GraphBuilder& GraphBuilder::end_building() {
   State& state = building();
   if (state.kind == State::Kind::branch)
-    throw InvalidStateError{"a builder that split() made ends by join()"};
+    throw InvalidStateError{"a builder that split() made ends by GraphBuilder.join()"};
   const bool is_primary = state.kind == State::Kind::primary;
   CUgraph graph = nullptr;
   try {
@@ -160,12 +182,7 @@ GraphBuilder& GraphBuilder::end_building() {
 }
 
 Graph GraphBuilder::complete(const GraphCompleteOptions& options) const {
-  const GraphDefinition definition = graph_definition();
-  if (state_->phase == State::Phase::building)
-    throw InvalidStateError{"the graph is still being built: call end_building() first"};
-  if (state_->kind != State::Kind::primary)
-    throw InvalidStateError{"only the builder that began the graph can complete it"};
-  return definition.instantiate(options);
+  return completed().instantiate(options);
 }
 
 /// A capture that a forbidden call has ended has no graph any more: the driver must not be asked to
@@ -185,8 +202,13 @@ void GraphBuilder::callback(std::function<void()> function) {
   State& state = building();
   auto kept = std::make_shared<std::function<void()>>(std::move(function));
   const auto call = [](void* data) noexcept { (*static_cast<std::function<void()>*>(data))(); };
-  CUCORE_CALL(cuLaunchHostFunc(state.stream.handle(), call, kept.get()));
+  state.stream.call_host(call, kept.get());
   state.definition.keep_beside(std::move(kept));
+}
+
+void GraphBuilder::callback(CUhostFn function, void* data) {
+  static_cast<void>(captured());  // else the stream would call at once
+  building().stream.call_host(function, data);
 }
 
 void GraphBuilder::embed(const GraphDefinition& child) {
@@ -218,19 +240,41 @@ std::vector<GraphBuilder> GraphBuilder::split(int count) {
 }
 
 void GraphBuilder::join(std::span<GraphBuilder> others) {
+  std::vector<GraphBuilder*> list;
+  for (GraphBuilder& other : others) list.push_back(&other);
+  join(std::span<GraphBuilder* const>{list});
+}
+
+void GraphBuilder::join(std::span<GraphBuilder* const> others) {
   State& state = building();
-  for (const GraphBuilder& other : others) {
-    State& branch = other.building();
-    if (&branch == &state || branch.kind != State::Kind::branch)
-      throw std::invalid_argument{"join() takes builders that split() made"};
+  for (auto at = others.begin(); at != others.end(); ++at) {
+    const State& branch = (*at)->building();
+    if (&branch == &state || branch.kind != State::Kind::branch ||
+        std::find(others.begin(), at, *at) != at)
+      throw std::invalid_argument{"join() takes builders that split() made, each of them once"};
   }
-  for (GraphBuilder& other : others) {
-    state.stream.wait(other.state_->stream);
+  for (GraphBuilder* const other : others) {
+    State& branch = *other->state_;
+    state.stream.wait(branch.stream);
     // The stream stays until the capture has ended.
-    state.definition.keep_beside(std::make_shared<Stream>(other.state_->stream));
-    other.state_->phase = State::Phase::closed;
-    other.state_->stream = Stream{};
+    state.definition.keep_beside(std::make_shared<Stream>(branch.stream));
+    branch.phase = State::Phase::closed;
+    branch.stream = Stream{};
   }
+}
+
+GraphBuilder& GraphBuilder::join_all(std::span<GraphBuilder* const> builders) {
+  if (builders.size() < 2) throw std::invalid_argument{"join() needs at least 2 builders"};
+  for (const GraphBuilder* builder : builders) static_cast<void>(builder->building());
+  const auto made_elsewhere = std::find_if(builders.begin(), builders.end(), [](const auto* b) {
+    return b->state_->kind != State::Kind::branch;
+  });
+  GraphBuilder& root = made_elsewhere != builders.end() ? **made_elsewhere : *builders.front();
+  std::vector<GraphBuilder*> others;
+  for (GraphBuilder* builder : builders)
+    if (builder != &root) others.push_back(builder);
+  root.join(std::span<GraphBuilder* const>{others});
+  return root;
 }
 
 GraphCondition GraphBuilder::create_condition(std::optional<unsigned> default_value) {
@@ -274,11 +318,11 @@ std::vector<GraphBuilder> GraphBuilder::switch_case(GraphCondition condition, un
 }
 
 void GraphBuilder::close() noexcept {
-  if (is_closed()) return;
+  if (state_ == nullptr) return;
   State& state = *state_;
-  const bool was_building = state.phase == State::Phase::building;
-  state.phase = State::Phase::closed;
-  if (was_building && state.kind != State::Kind::branch && detail::may_free()) {
+  const State::Phase before = state.phase.exchange(State::Phase::closed);
+  if (before == State::Phase::closed) return;
+  if (before == State::Phase::building && state.kind != State::Kind::branch && detail::may_free()) {
     CUgraph graph = nullptr;
     try {  // a capture that a call has broken has ended all the same
       graph = end_capture(state.stream);

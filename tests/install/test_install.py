@@ -39,6 +39,22 @@ def test_program_builds_with_find_package_and_runs(package: Path, tmp_path: Path
     assert "ok" in run(tmp_path / "consumer")
 
 
+@pytest.fixture(scope="module")
+def kernels(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder where the project that uses cucore_add_kernels was configured; its targets are built by the tests."""
+    if shutil.which("cmake") is None:
+        pytest.skip("needs cmake")
+    folder = tmp_path_factory.mktemp("kernels")
+    run("cmake", "-S", HERE / "kernels", "-B", folder, f"-DCMAKE_PREFIX_PATH={package / 'lib' / 'cmake'}")
+    return folder
+
+
+@pytest.mark.parametrize(("way", "form"), [("ptx", "compiled"), ("cubin", "compiled"), ("run", "source")])
+def test_kernels_embedded_by_cmake_run(kernels: Path, way: str, form: str) -> None:
+    run("cmake", "--build", kernels, "--target", f"kernels_{way}")
+    assert run(kernels / f"kernels_{way}").strip() == f"shift.cu, {form}: ok"
+
+
 def test_program_builds_with_pkg_config_and_runs(package: Path, tmp_path: Path) -> None:
     compiler = shutil.which("c++")
     if shutil.which("pkg-config") is None or compiler is None:

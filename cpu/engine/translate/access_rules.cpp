@@ -57,7 +57,7 @@ std::string_view FunctionTranslator::wrong_access(const Instruction& i, const Op
       return "eviction priorities of the second level need .target sm_100";
     if (!wide) return "eviction priorities of the second level need '.v8.b32' or '.v4.b64'";
   }
-  if (bytes > 16 || i.has(Mod::v8)) {
+  if (bytes > 16) {
     if (module.source.target < 100) return "accesses of more than 128 bits need .target sm_100";
     if (!wide || !global) return "accesses of 256 bits are '.v8.b32' or '.v4.b64' in global memory";
   }

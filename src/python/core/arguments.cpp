@@ -10,6 +10,7 @@
 #include "cucore/driver.hpp"
 #include "protection.hpp"
 #include "py_buffer.hpp"
+#include "py_graph_builder.hpp"
 
 namespace cucore::python {
 
@@ -401,10 +402,7 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
 
 void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t count) {
   if (!is_graph_builder(builder)) return;  // a foreign stream: nothing is captured through it
-  static PyObject* const building = PyUnicode_InternFromString("building");
-  const nb::object phase = builder_slot(builder, BuilderSlot::phase);
-  if (!phase.is_valid()) throw nb::python_error();
-  if (!phase.is(building) && PyUnicode_Compare(phase.ptr(), building) != 0) return;
+  if (!native_builder(builder).is_building()) return;
   const nb::object list = builder_slot(builder, BuilderSlot::held);
   if (!list.is_valid() || PyList_Check(list.ptr()) == 0) throw nb::python_error();
   for (Py_ssize_t i = 0; i < count; ++i) {

@@ -466,8 +466,7 @@ void bind_device(nb::module_& m) {
   cls.def(
       "to_system_device",
       [](const PyDevice& d) {
-        return helper("cuda.core.system", "Device")
-            .attr("_of_cuda")(d.id, Device{d.id}.uuid().c_str());
+        return helper("cuda.core.system", "Device").attr("_of_cuda")(d.id);
       },
       "The same device as cuda.core.system (NVML) sees it.");
   cls.def_static(

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cucore/system.hpp"
 #include "driver/state.hpp"
 #include "protection.hpp"
 #include "support.hpp"
@@ -50,6 +51,10 @@ static void translate(const std::exception_ptr& pointer) {
     std::rethrow_exception(pointer);
   } catch (const NVRTCError& error) {
     raise_cuda_error(error, "NVRTCError");
+  } catch (const NVMLError& error) {  // cuda.bindings has a class for each of its codes
+    const nb::object value =
+        nb::module_::import_("cuda.bindings.nvml").attr("_exception")(error.code());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())), value.ptr());
   } catch (const OutOfMemoryError& error) {
     raise_cuda_error(error, "OutOfMemoryError");
   } catch (const CUDAError& error) {

@@ -9,6 +9,7 @@
 #include "driver/host_function.hpp"
 #include "graph_support.hpp"
 #include "py_buffer.hpp"
+#include "py_graph_builder.hpp"
 #include "submission.hpp"
 
 namespace cucore::python {
@@ -207,8 +208,7 @@ PyObject* graph_upload(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
 /// The GraphDefinition that a builder has built; what else can be given is Python's to sort out.
 nb::object definition_of(PyObject* source) {
   if (is_graph_builder(source)) {
-    static PyObject* const ended = PyUnicode_InternFromString("ended");
-    if (builder_slot(source, BuilderSlot::phase).is(ended)) {
+    if (native_builder(source).is_built()) {
       nb::object built = builder_slot(source, BuilderSlot::definition);
       if (built.is_valid() && !built.is_none()) return built;
     }

@@ -16,6 +16,7 @@
 #include "driver/host_function.hpp"
 #include "kept.hpp"
 #include "protection.hpp"
+#include "py_graph_builder.hpp"
 
 namespace cucore::python {
 
@@ -189,7 +190,7 @@ struct BuilderType {
 
 std::array<PyObject*, 4>& slot_names() {
   static std::array<PyObject*, 4> names{
-      PyUnicode_InternFromString("_stream"), PyUnicode_InternFromString("_phase"),
+      PyUnicode_InternFromString("_stream"), PyUnicode_InternFromString("_native"),
       PyUnicode_InternFromString("_held"), PyUnicode_InternFromString("_definition")};
   return names;
 }
@@ -241,12 +242,8 @@ const Stream& stream_argument(PyObject* object, const char* function, Stream& st
     return stream;
   }
   if (is_graph_builder(object)) {  // its slots are read without a Python call
-    static PyObject* const careful = PyUnicode_InternFromString("_cucore_stream");
-    nb::object held = builder_slot(object, BuilderSlot::stream);
-    if (!held.is_valid() || held.is_none()) {  // closed: this one says so
-      PyErr_Clear();
-      held = nb::steal(PyObject_GetAttr(object, careful));
-    }
+    if (native_builder(object).is_closed()) throw InvalidStateError("the graph builder is closed");
+    const nb::object held = builder_slot(object, BuilderSlot::stream);
     if (!held.is_valid()) throw nb::python_error();
     return storage = stream_argument(held.ptr(), function, storage);
   }

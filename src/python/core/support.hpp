@@ -182,7 +182,7 @@ const Stream& stream_argument(PyObject* object, const char* function, Stream& st
 bool is_graph_builder(PyObject* object);
 /// What a slot of a GraphBuilder holds, read without a Python call; invalid with an exception set
 /// when it is empty.
-enum class BuilderSlot : unsigned char { stream, phase, held, definition };
+enum class BuilderSlot : unsigned char { stream, native, held, definition };
 nb::object builder_slot(PyObject* builder, BuilderSlot slot);
 /// The stream `__cuda_stream__` answers; `object` is kept alive by it.
 Stream foreign_stream(nb::handle object);

@@ -2,6 +2,7 @@
 // graph_builder_test.cpp: calls become nodes.
 #include "cucore/graph_builder.hpp"
 
+#include <array>
 #include <atomic>
 #include <vector>
 
@@ -140,6 +141,31 @@ TEST_F(GraphBuilderTest, ABrokenCaptureCanBeBegunAgain) {
   builder_->begin_building();
   add(*builder_, 2);
   EXPECT_EQ(run(builder_->end_building().complete()), 2);
+}
+
+TEST_F(GraphBuilderTest, JoiningAllGoesOnInTheBuilderThatSplitDidNotMake) {
+  builder_->begin_building();
+  std::vector<GraphBuilder> others = builder_->split(3);
+  const std::array<GraphBuilder*, 3> all{&others[0], &*builder_, &others[1]};
+  EXPECT_FALSE(others[0].is_primary());
+  EXPECT_EQ(&GraphBuilder::join_all(all), &*builder_);
+  EXPECT_TRUE(others[0].is_closed() && others[1].is_closed());
+  EXPECT_FALSE(builder_->is_built());
+  builder_->end_building();
+  EXPECT_TRUE(builder_->is_built() && builder_->is_primary());
+  EXPECT_TRUE(builder_->completed().is_valid());
+}
+
+TEST_F(GraphBuilderTest, ABranchIsJoinedOnce) {
+  builder_->begin_building();
+  std::vector<GraphBuilder> others = builder_->split(2);
+  const std::array<GraphBuilder*, 2> twice{&others[0], &others[0]};
+  EXPECT_THROW(builder_->join(std::span<GraphBuilder* const>{twice}), std::invalid_argument);
+  EXPECT_TRUE(others[0].is_join_required());
+  const std::array<GraphBuilder*, 1> one{&*builder_};
+  EXPECT_THROW(GraphBuilder::join_all(one), std::invalid_argument);
+  builder_->join(others);
+  builder_->end_building();
 }
 
 }  // namespace

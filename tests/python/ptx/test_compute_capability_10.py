@@ -293,7 +293,6 @@ REFUSED = [
     ("sm_100a", "wgmma.fence.sync.aligned;", "needs .target sm_90a"),
     ("sm_100a", "ld.global.L2::evict_last.b32 %r1, [%rd9];", "'.v8.b32' or '.v4.b64'"),
     ("sm_100a", "ld.shared.v4.b64 {%rd1, %rd2, %rd3, %rd4}, [%r1];", "in global memory"),
-    ("sm_100a", "ld.global.v8.b16 {%h0, %h1, %h2, %h3, %h4, %h5, %h6, %h7}, [%rd9];", "'.v8.b32' or '.v4.b64'"),
     ("sm_100a", "tcgen05.wait::ld.sync.aligned;", "the CPU device does not support 'tcgen05'"),
 ]  # fmt: skip
 

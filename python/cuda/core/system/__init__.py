@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ._nvml import initialized
+from ._nvml import native
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -43,10 +43,6 @@ __all__ = [
 ]
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".") if part.isdigit())
-
-
 def get_user_mode_driver_version() -> tuple[int, ...]:
     """The CUDA version of the driver in use: (13, 0).
 
@@ -62,7 +58,8 @@ def get_kernel_mode_driver_version() -> tuple[int, ...]:
     >>> len(system.get_kernel_mode_driver_version()) >= 1
     True
     """
-    return _numbers(initialized().system_get_driver_version())
+    version: tuple[int, ...] = native()._system_driver_version()
+    return version
 
 
 def get_nvml_version() -> tuple[int, ...]:
@@ -71,7 +68,8 @@ def get_nvml_version() -> tuple[int, ...]:
     >>> system.get_nvml_version() > (0,)
     True
     """
-    return _numbers(initialized().system_get_nvml_version())
+    version: tuple[int, ...] = native()._system_nvml_version()
+    return version
 
 
 def get_driver_branch() -> str:
@@ -79,7 +77,8 @@ def get_driver_branch() -> str:
 
     >>> branch = system.get_driver_branch()
     """
-    return str(initialized().system_get_driver_branch())
+    name: str = native()._system_driver_branch()
+    return name
 
 
 def get_num_devices() -> int:
@@ -88,12 +87,14 @@ def get_num_devices() -> int:
     >>> system.get_num_devices() >= 1
     True
     """
-    return int(initialized().device_get_count_v2())
+    count: int = native()._system_num_devices()
+    return count
 
 
 def get_process_name(pid: int) -> str:
     """The name of a process that uses a GPU."""
-    return str(initialized().system_get_process_name(pid))
+    name: str = native()._system_process_name(pid)
+    return name
 
 
 def get_p2p_status(device1: Device, device2: Device, index: Any) -> GpuP2PStatus:
@@ -101,16 +102,14 @@ def get_p2p_status(device1: Device, device2: Device, index: Any) -> GpuP2PStatus
     from .typing import GpuP2PCapsIndex, GpuP2PStatus, member_of, number_of
 
     number = number_of(GpuP2PCapsIndex, index)
-    return member_of(GpuP2PStatus, int(initialized().device_get_p2p_status(device1._handle, device2._handle, number)))
+    return member_of(GpuP2PStatus, native()._system_p2p_status(device1._native, device2._native, number))
 
 
 def get_topology_common_ancestor(device1: Device, device2: Device) -> GpuTopologyLevel:
     """What lies between two GPUs."""
     from .typing import GpuTopologyLevel, member_of
 
-    return member_of(
-        GpuTopologyLevel, int(initialized().device_get_topology_common_ancestor(device1._handle, device2._handle))
-    )
+    return member_of(GpuTopologyLevel, native()._system_common_ancestor(device1._native, device2._native))
 
 
 def __getattr__(name: str) -> Any:

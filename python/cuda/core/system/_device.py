@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from .._readonly import ReadOnly
 from . import _parts
-from ._nvml import initialized
+from ._nvml import initialized, native
 from .typing import (
     AddressingMode,
     AffinityScope,
@@ -27,23 +27,19 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _ask(function: str, doc: str, convert: Callable[[Any], T]) -> ReadOnly[T]:
-    """A property that calls one of NVML's functions with the device's handle."""
+def _get(name: str, doc: str, _type: type[T]) -> ReadOnly[T]:
+    """A property of the C++ library's device."""
+    return ReadOnly(lambda self: getattr(self._native, name), doc)
 
+
+def _part(name: str, doc: str, convert: Callable[[Any], T]) -> ReadOnly[T]:
+    """The same as one of the classes of _parts."""
+    return ReadOnly(lambda self: convert(getattr(self._native, name)), doc)
+
+
+def _record(function: str, doc: str, convert: Callable[[Any], T]) -> ReadOnly[T]:
+    """One of NVML's structures about the device."""
     return ReadOnly(lambda self: convert(getattr(initialized(), function)(self._handle)), doc)
-
-
-def _bits(words: Any) -> list[int]:
-    """The numbers of the bits set in 64-bit words; one word alone comes as an int."""
-    words = [words] if isinstance(words, int) else words
-    return [64 * i + bit for i, word in enumerate(words) for bit in range(64) if int(word) >> bit & 1]
-
-
-# Words of NVML's brands that are not written like words; the others are ("Tesla").
-_BRANDS = {
-    **{word: word for word in ("DLA", "GRID", "NPU", "NVIDIA", "NVS", "RTX")},
-    "GEFORCE": "GeForce", "VAPPS": "vApps", "VCS": "vCS", "VPC": "vPC", "VWS": "vWS", "VGAMEDEV": "vGameDev", "VGAMING": "vGaming",
-}  # fmt: skip
 
 
 class Device:
@@ -56,7 +52,7 @@ class Device:
     """
 
     __module__ = "cuda.core.system"
-    __slots__ = ("__weakref__", "_handle")
+    __slots__ = ("__weakref__", "_native")
 
     def __init__(
         self, index: int | None = None, *, uuid: bytes | str | None = None, pci_bus_id: bytes | str | None = None
@@ -64,28 +60,33 @@ class Device:
         given = [value for value in (index, uuid, pci_bus_id) if value is not None]
         if len(given) != 1:
             raise ValueError("give one of index, uuid and pci_bus_id")
-        nvml = initialized()
+        known = native()._SystemDevice
         if index is not None:
-            self._handle = nvml.device_get_handle_by_index_v2(index)
+            self._native = known.of_index(index)
         elif uuid is not None:
-            text = _text(uuid)
-            self._handle = nvml.device_get_handle_by_uuid(text if text.startswith(("GPU-", "MIG-")) else f"GPU-{text}")
+            self._native = known.of_uuid(_text(uuid))
         else:
-            self._handle = nvml.device_get_handle_by_pci_bus_id_v2(_text(pci_bus_id))
+            self._native = known.of_pci_bus_id(_text(pci_bus_id))
 
     @classmethod
-    def _of_handle(cls, handle: int) -> Device:
+    def _of_native(cls, found: Any) -> Device:
         self = object.__new__(cls)
-        self._handle = handle
+        self._native = found
         return self
 
     @classmethod
-    def _of_cuda(cls, number: int, uuid: str) -> Device:
+    def _of_handle(cls, handle: int) -> Device:
+        return cls._of_native(native()._SystemDevice.of_handle(handle))
+
+    @classmethod
+    def _of_cuda(cls, number: int) -> Device:
         """The GPU behind a cuda.core.Device."""
-        try:
-            return cls(uuid=f"GPU-{uuid}")
-        except initialized().NvmlError:
-            return cls(uuid=f"MIG-{uuid}")
+        return cls._of_native(native()._SystemDevice.of_cuda(number))
+
+    @property
+    def _handle(self) -> int:
+        handle: int = self._native.handle
+        return handle
 
     @classmethod
     def get_device_count(cls) -> int:
@@ -97,132 +98,112 @@ class Device:
     @classmethod
     def get_all_devices(cls) -> Iterable[Device]:
         """All GPUs."""
-        for index in range(cls.get_device_count()):
-            yield cls(index)
+        return map(cls._of_native, native()._SystemDevice.all())
 
     @classmethod
     def get_all_devices_with_cpu_affinity(cls, cpu_index: int) -> Iterable[Device]:
         """The GPUs near a CPU."""
-        for handle in initialized().system_get_topology_gpu_set(cpu_index):
-            yield cls._of_handle(handle)
+        return map(cls._of_native, native()._SystemDevice.near_cpu(cpu_index))
 
     def to_cuda_device(self) -> Any:
         """The same GPU as a cuda.core.Device."""
         from .. import _core
 
-        wanted = self.uuid_without_prefix.lower()
-        for device in _core.Device.get_all_devices():
-            if device.uuid.lower() == wanted:
-                return device
-        raise RuntimeError("CUDA does not see this GPU (is CUDA_VISIBLE_DEVICES set?)")
+        return _core.Device(self._native.cuda_device_id())
 
     # ---- who it is
 
-    index = _ask("device_get_index", "NVML's number of the GPU.", int)
-    name = _ask("device_get_name", "The GPU's name.", _text)
-    uuid = _ask("device_get_uuid", "The same for this GPU everywhere, with its prefix GPU- or MIG-.", _text)
-    serial = _ask("device_get_serial", "The board's serial number.", _text)
-    minor_number = _ask("device_get_minor_number", "The number in /dev/nvidia<n>.", int)
-    module_id = _ask("device_get_module_id", "The GPU's place on its baseboard.", int)
-    numa_node_id = _ask("device_get_numa_node_id", "The NUMA node of its memory.", int)
+    index = _get("index", "NVML's number of the GPU.", int)
+    name = _get("name", "The GPU's name.", str)
+    uuid = _get("uuid", "The same for this GPU everywhere, with its prefix GPU- or MIG-.", str)
+    serial = _get("serial", "The board's serial number.", str)
+    minor_number = _get("minor_number", "The number in /dev/nvidia<n>.", int)
+    module_id = _get("module_id", "The GPU's place on its baseboard.", int)
+    numa_node_id = _get("numa_node_id", "The NUMA node of its memory.", int)
 
-    @property
-    def uuid_without_prefix(self) -> str:
-        """The UUID as cuda.core.Device.uuid has it."""
-        return self.uuid.split("-", 1)[1]
+    uuid_without_prefix = _get("uuid_without_prefix", "The UUID as cuda.core.Device.uuid has it.", str)
+    brand = _get("brand", "What the GPU is sold as.", str)
+    pci_bus_id = _get("pci_bus_id", "domain:bus:device.function", str)
 
     @property
     def arch(self) -> Any:
         """The GPU's generation."""
-        nvml = initialized()
-        return nvml.DeviceArch(nvml.device_get_architecture(self._handle))
-
-    @property
-    def brand(self) -> str:
-        """What the GPU is sold as."""
-        nvml = initialized()
-        name = nvml.BrandType(nvml.device_get_brand(self._handle)).name
-        return " ".join(_BRANDS.get(word, word.capitalize()) for word in name.removeprefix("BRAND_").split("_"))
+        return initialized().DeviceArch(self._native.architecture)
 
     @property
     def cuda_compute_capability(self) -> tuple[int, int]:
         """(major, minor)"""
-        major, minor = initialized().device_get_cuda_compute_capability(self._handle)
-        return major, minor
+        capability: tuple[int, int] = self._native.cuda_compute_capability
+        return capability
 
     @property
     def pci_info(self) -> _parts.PciInfo:
         """The GPU on the PCI bus."""
         return _parts.PciInfo(initialized().device_get_pci_info_ext(self._handle), self._handle)
 
-    @property
-    def pci_bus_id(self) -> str:
-        """domain:bus:device.function"""
-        return _text(self.pci_info.bus_id)
-
     # ---- memory and load
 
-    memory_info = _ask("device_get_memory_info_v2", "Device memory in bytes.", _parts.MemoryInfo)
-    bar1_memory_info = _ask("device_get_bar1_memory_info", "The host's window to it.", _parts.BAR1MemoryInfo)
-    utilization = _ask("device_get_utilization_rates", "How busy the GPU is.", _parts.Utilization)
-    attributes = _ask("device_get_attributes_v2", "What a MIG device has.", _parts.DeviceAttributes)
-    dynamic_pstates_info = _ask(
+    memory_info = _part("memory_info", "Device memory in bytes.", _parts.MemoryInfo)
+    bar1_memory_info = _part("bar1_memory_info", "The host's window to it.", _parts.BAR1MemoryInfo)
+    utilization = _part("utilization", "How busy the GPU is.", _parts.Utilization)
+    attributes = _record("device_get_attributes_v2", "What a MIG device has.", _parts.DeviceAttributes)
+    dynamic_pstates_info = _record(
         "device_get_dynamic_pstates_info", "How busy its parts are.", _parts.GpuDynamicPstatesInfo
     )
 
     @property
     def compute_running_processes(self) -> list[_parts.ProcessInfo]:
         """The processes that run kernels on it."""
-        found = initialized().device_get_compute_running_processes_v3(self._handle)
-        return [_parts.ProcessInfo(self, found[i]) for i in range(len(found))]
+        return [_parts.ProcessInfo(self, found) for found in self._native.compute_running_processes]
 
     # ---- clocks, heat, state
 
-    performance_state = _ask("device_get_performance_state", "0 is the fastest.", int)
-    cooler = _ask("device_get_cooler_info", "How it is cooled.", _parts.CoolerInfo)
-    num_fans = _ask("device_get_num_fans", "How many fans it has.", int)
-    is_display_active = _ask("device_get_display_active", "True when something is shown.", bool)
-    is_display_connected = _ask("device_get_display_mode", "True when a display is connected.", bool)
+    performance_state = _get("performance_state", "0 is the fastest.", int)
+    cooler = _record("device_get_cooler_info", "How it is cooled.", _parts.CoolerInfo)
+    num_fans = _get("num_fans", "How many fans it has.", int)
+    is_display_active = _get("is_display_active", "True when something is shown.", bool)
+    is_display_connected = _get("is_display_connected", "True when a display is connected.", bool)
 
     @property
     def supported_pstates(self) -> list[int]:
         """The performance states it has."""
-        return [int(p) for p in initialized().device_get_supported_performance_states(self._handle) if int(p) != 32]
+        states: list[int] = self._native.supported_pstates
+        return states
 
     @property
     def current_clock_event_reasons(self) -> list[ClocksEventReasons]:
         """Why its clocks are not at their highest."""
-        return members_of(ClocksEventReasons, initialized().device_get_current_clocks_event_reasons(self._handle))
+        return members_of(ClocksEventReasons, self._native.current_clock_event_reasons)
 
     @property
     def supported_clock_event_reasons(self) -> list[ClocksEventReasons]:
         """The reasons it can give."""
-        return members_of(ClocksEventReasons, initialized().device_get_supported_clocks_event_reasons(self._handle))
+        return members_of(ClocksEventReasons, self._native.supported_clock_event_reasons)
 
     @property
     def is_auto_boosted_clocks_enabled(self) -> tuple[bool, bool]:
         """(now, by default)"""
-        now, default = initialized().device_get_auto_boosted_clocks_enabled(self._handle)
-        return bool(now), bool(default)
+        enabled: tuple[bool, bool] = self._native.is_auto_boosted_clocks_enabled
+        return enabled
 
     @property
     def is_persistence_mode_enabled(self) -> bool:
         """True when the driver stays loaded without users; can be set."""
-        return bool(initialized().device_get_persistence_mode(self._handle))
+        return bool(self._native.is_persistence_mode_enabled)
 
     @is_persistence_mode_enabled.setter
     def is_persistence_mode_enabled(self, value: bool) -> None:
-        initialized().device_set_persistence_mode(self._handle, int(bool(value)))
+        self._native.set_persistence_mode(bool(value))
 
     @property
     def is_c2c_enabled(self) -> bool:
         """True when a chip-to-chip link joins it to the CPU."""
-        return bool(initialized().device_get_c2c_mode_info_v(self._handle).is_c2c_enabled)
+        return bool(self._native.is_c2c_enabled)
 
     @property
     def addressing_mode(self) -> AddressingMode | None:
         """How it reaches host memory; None when in no particular way."""
-        value = int(initialized().device_get_addressing_mode(self._handle).value)
+        value = self._native.addressing_mode
         return member_of(AddressingMode, value) if value else None
 
     @property
@@ -251,15 +232,15 @@ class Device:
 
     def get_fan(self, fan: int = 0) -> _parts.FanInfo:
         """A fan by number."""
-        if not 0 <= fan < self.num_fans:
-            raise ValueError(f"fan must be at least 0 and below {self.num_fans}, not {fan}")
+        self._native.check_fan(fan)
         return _parts.FanInfo(self._handle, fan)
 
     # ---- fields, links, neighbours
 
     def get_field_values(self, field_ids: list[int | tuple[int, int]]) -> _parts.FieldValues:
         """Ask several of NVML's fields at once: ids, or (id, scope) pairs."""
-        return _parts.FieldValues(initialized().device_get_field_values(self._handle, field_ids))
+        wanted = [(id, 0) if isinstance(id, int) else id for id in field_ids]
+        return _parts.FieldValues(self._native.get_field_values(wanted))
 
     def clear_field_values(self, field_ids: list[int | tuple[int, int]]) -> None:
         """Set counters back."""
@@ -274,7 +255,7 @@ class Device:
 
     def get_nvlink_count(self) -> int:
         """How many NVLinks it has."""
-        return int(self.get_field_values([91])[0].value)
+        return int(self._native.nvlink_count)
 
     def get_nvlinks(self) -> Iterable[_parts.NvlinkInfo]:
         """All its NVLinks."""
@@ -283,37 +264,31 @@ class Device:
 
     def get_topology_nearest_gpus(self, level: GpuTopologyLevel | str) -> Iterable[Device]:
         """The GPUs with no more than this between them and this one."""
-        for handle in initialized().device_get_topology_nearest_gpus(self._handle, number_of(GpuTopologyLevel, level)):
-            yield Device._of_handle(handle)
+        return map(Device._of_native, self._native.topology_nearest_gpus(number_of(GpuTopologyLevel, level)))
 
     def get_cpu_affinity(self, scope: AffinityScope | str = AffinityScope.NODE) -> list[int]:
         """The numbers of the CPUs near it."""
-        import os
-
-        words = -(-(os.cpu_count() or 1) // 64)
-        number = number_of(AffinityScope, scope)
-        return _bits(initialized().device_get_cpu_affinity_within_scope(self._handle, words, number))
+        cpus: list[int] = self._native.cpu_affinity(number_of(AffinityScope, scope))
+        return cpus
 
     def get_memory_affinity(self, scope: AffinityScope | str = AffinityScope.NODE) -> list[int]:
         """The numbers of the NUMA nodes near it."""
-        import os
-
-        words = -(-(os.cpu_count() or 1) // 64)
-        return _bits(initialized().device_get_memory_affinity(self._handle, words, number_of(AffinityScope, scope)))
+        nodes: list[int] = self._native.memory_affinity(number_of(AffinityScope, scope))
+        return nodes
 
     def set_cpu_affinity(self) -> None:
         """Run this thread near the GPU."""
-        initialized().device_set_cpu_affinity(self._handle)
+        self._native.set_cpu_affinity()
 
     def clear_cpu_affinity(self) -> None:
         """Run this thread anywhere again."""
-        initialized().device_clear_cpu_affinity(self._handle)
+        self._native.clear_cpu_affinity()
 
     # ---- events
 
     def get_supported_event_types(self) -> list[EventType]:
         """The events it can report."""
-        return members_of(EventType, initialized().device_get_supported_event_types(self._handle))
+        return members_of(EventType, self._native.supported_event_types)
 
     def register_events(self, events: Any) -> Any:
         """Collect events from now on; ``wait`` on what is returned."""

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 from ._device import Device
-from ._nvml import initialized
+from ._nvml import native
 from .typing import EventType, SystemEventType, member_of, number_of
 
 
+def _numbers(cls: Any, events: Any) -> list[int]:
+    return [number_of(cls, event) for event in ([events] if isinstance(events, str) else events)]
+
+
 def _mask(cls: Any, events: Any) -> int:
-    if isinstance(events, str):
-        events = [events]
-    mask = 0
-    for event in events:
-        mask |= number_of(cls, event)
-    return mask
+    return functools.reduce(operator.or_, _numbers(cls, events), 0)
 
 
 class EventData:
@@ -30,7 +31,7 @@ class EventData:
     @property
     def device(self) -> Device:
         """The GPU it is about."""
-        return Device._of_handle(self._raw.device_)
+        return Device._of_native(self._raw.device)
 
     @property
     def event_type(self) -> EventType:
@@ -59,19 +60,12 @@ class DeviceEvents:
     __slots__ = ("__weakref__", "_set")
 
     def __init__(self, device_handle: int, events: Any) -> None:
-        nvml = initialized()
-        self._set = nvml.event_set_create()
-        nvml.device_register_events(device_handle, _mask(EventType, events), self._set)
+        core = native()
+        self._set = core._SystemDeviceEvents(core._SystemDevice.of_handle(device_handle), _mask(EventType, events))
 
     def wait(self, timeout_ms: int = 0) -> EventData:
         """Wait for the next event; raises TimeoutError (NVML's) when none comes in time."""
-        return EventData(initialized().event_set_wait_v2(self._set, timeout_ms))
-
-    def __del__(self) -> None:
-        try:  # noqa: SIM105
-            initialized().event_set_free(self._set)
-        except Exception:
-            pass
+        return EventData(self._set.wait(timeout_ms))
 
 
 class SystemEvent:
@@ -95,8 +89,7 @@ class SystemEvent:
     @property
     def device(self) -> Device:
         """The GPU it is about."""
-        bus = self._raw.gpu_id
-        return Device(pci_bus_id=f"{bus >> 16:04x}:{bus >> 8 & 0xFF:02x}:{bus & 0xFF:02x}.0")
+        return Device._of_native(self._raw.device)
 
 
 class SystemEvents:
@@ -120,19 +113,11 @@ class RegisteredSystemEvents:
     __slots__ = ("__weakref__", "_set")
 
     def __init__(self, events: Any) -> None:
-        nvml = initialized()
-        self._set = nvml.system_event_set_create()
-        nvml.system_register_events(_mask(SystemEventType, events), self._set)
+        self._set = native()._SystemEvents(_numbers(SystemEventType, events))
 
     def wait(self, timeout_ms: int = 0, buffer_size: int = 1) -> SystemEvents:
         """Wait for events, at most buffer_size of them."""
-        return SystemEvents(initialized().system_event_set_wait(self._set, timeout_ms, buffer_size))
-
-    def __del__(self) -> None:
-        try:  # noqa: SIM105
-            initialized().system_event_set_free(self._set)
-        except Exception:
-            pass
+        return SystemEvents(self._set.wait(timeout_ms, buffer_size))
 
 
 def register_events(events: Any) -> RegisteredSystemEvents:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from .. import _core
+
 _lock = threading.Lock()
 _nvml: Any = None
 
@@ -21,3 +23,9 @@ def initialized() -> Any:
                 nvml.init_v2()
                 _nvml = nvml
     return _nvml
+
+
+def native() -> Any:
+    """The functions and classes of the C++ library's ``cucore::system``, which use the same NVML."""
+    initialized()  # the search for the library learns where Python's packages are
+    return _core

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .._readonly import ReadOnly
-from ._nvml import initialized
+from ._nvml import initialized, native
 from .typing import (
     ClockId,
     ClockType,
@@ -54,16 +54,13 @@ class MemoryInfo(_Record):
     free = _field("free", "Bytes nobody has allocated.")
     total = _field("total", "All of it.")
     used = _field("used", "Bytes in use.")
-    reserved = ReadOnly[int](lambda self: getattr(self._raw, "reserved", 0), "Bytes the driver keeps for itself.")
+    reserved = _field("reserved", "Bytes the driver keeps for itself.")
 
 
 class BAR1MemoryInfo(MemoryInfo):
     """The window through which the host reaches device memory, in bytes."""
 
     __slots__ = ()
-    free = _field("bar1_free", "Bytes of the window that are free.")
-    total = _field("bar1_total", "The size of the window.")
-    used = _field("bar1_used", "Bytes of the window in use.")
 
 
 class Utilization(_Record):
@@ -111,8 +108,8 @@ class ProcessInfo(_Record):
         return _instance(self._raw.compute_instance_id)
 
 
-def _instance(number: int) -> int:
-    if number == 0xFFFFFFFF:  # NVML's word for a device that is not divided
+def _instance(number: int | None) -> int:
+    if number is None:  # the device is not divided
         nvml = initialized()
         raise nvml.NotSupportedError(nvml.Return.ERROR_NOT_SUPPORTED)
     return number
@@ -154,9 +151,9 @@ class ClockOffsets(_Record):
     """How far a clock is, and can be, moved, in MHz."""
 
     __slots__ = ()
-    clock_offset_mhz = _field("clock_offset_m_hz", "How far it is moved.")
-    max_offset_mhz = _field("max_clock_offset_m_hz", "The most it can be raised.")
-    min_offset_mhz = _field("min_clock_offset_m_hz", "The most it can be lowered.")
+    clock_offset_mhz = _field("clock_offset_mhz", "How far it is moved.")
+    max_offset_mhz = _field("max_offset_mhz", "The most it can be raised.")
+    min_offset_mhz = _field("min_offset_mhz", "The most it can be lowered.")
 
 
 class ThermalSensor(_Record):
@@ -243,12 +240,8 @@ class FieldValue(_Record):
     @property
     def value(self) -> int | float:
         """Raises where NVML could not answer."""
-        initialized().check_status(int(self._raw.nvml_return))
-        value = self._raw.value
-        names = ("d_val", "ui_val", "ul_val", "ull_val", "sll_val", "si_val", "us_val")
-        kind = int(self._raw.value_type)
-        known = kind < len(names) and hasattr(value, names[kind])
-        answer: int | float = getattr(value, names[kind]) if known else value
+        initialized().check_status(self._raw.status)
+        answer: int | float = self._raw.value
         return answer
 
 
@@ -258,7 +251,7 @@ class FieldValues(_List):
     __slots__ = ()
 
     def _items(self) -> list[FieldValue]:
-        return [FieldValue(self._raw[i]) for i in range(len(self._raw))]
+        return [FieldValue(raw) for raw in self._raw]
 
     def get_all_values(self) -> list[int | float]:
         """All values; raises where NVML could not answer."""
@@ -267,7 +260,7 @@ class FieldValues(_List):
     def validate(self) -> None:
         """Raise the first error among the answers."""
         for item in self._items():
-            initialized().check_status(int(item._raw.nvml_return))
+            initialized().check_status(item._raw.status)
 
 
 class _Live:
@@ -312,80 +305,76 @@ class PciInfo(_Live):
 class ClockInfo(_Live):
     """A clock of the device, in MHz."""
 
-    __slots__ = ("_type",)
+    __slots__ = ("_native",)
 
     def __init__(self, handle: int, clock_type: ClockType | str) -> None:
         super().__init__(handle)
-        self._type = number_of(ClockType, clock_type)
+        self._native = native()._SystemDevice.of_handle(handle).get_clock(number_of(ClockType, clock_type))
 
     def get_current_mhz(self, clock_id: ClockId | str = ClockId.CURRENT) -> int:
         """The clock now, or what an application may ask for."""
-        return int(initialized().device_get_clock(self._handle, self._type, number_of(ClockId, clock_id)))
+        return int(self._native.get_current_mhz(number_of(ClockId, clock_id)))
 
     def get_max_mhz(self) -> int:
         """The fastest it can be."""
-        return int(initialized().device_get_max_clock_info(self._handle, self._type))
+        return int(self._native.get_max_mhz())
 
     def get_max_customer_boost_mhz(self) -> int:
         """The fastest it can be asked to be."""
-        return int(initialized().device_get_max_customer_boost_clock(self._handle, self._type))
+        return int(self._native.get_max_customer_boost_mhz())
 
     def get_min_max_clock_of_pstate_mhz(self, pstate: int) -> tuple[int, int]:
         """(slowest, fastest) in a performance state."""
-        low, high = initialized().device_get_min_max_clock_of_p_state(self._handle, self._type, pstate)
+        low, high = self._native.get_min_max_clock_of_pstate_mhz(pstate)
         return low, high
 
     def get_offsets(self, pstate: int) -> ClockOffsets:
         """How far it is, and can be, moved in a performance state."""
-        return ClockOffsets(initialized().device_get_clock_offsets(self._handle, self._type, pstate))
+        return ClockOffsets(self._native.get_offsets(pstate))
 
 
 class FanInfo(_Live):
     """A fan of the device."""
 
-    __slots__ = ("_fan",)
+    __slots__ = ("_native",)
 
     def __init__(self, handle: int, fan: int) -> None:
         super().__init__(handle)
-        self._fan = fan
+        self._native = native()._SystemDevice.of_handle(handle).get_fan(fan)
 
     @property
     def speed(self) -> int:
         """Per cent of the highest; can be set."""
-        return int(initialized().device_get_fan_speed_v2(self._handle, self._fan))
+        return int(self._native.speed)
 
     @speed.setter
     def speed(self, value: int) -> None:
-        initialized().device_set_fan_speed_v2(self._handle, self._fan, value)
+        self._native.set_speed(value)
 
     @property
     def speed_rpm(self) -> int:
         """Turns in a minute."""
-        return int(initialized().device_get_fan_speed_rpm(self._handle, self._fan))
+        return int(self._native.speed_rpm)
 
     @property
     def target_speed(self) -> int:
         """Per cent of the highest that it is going to."""
-        return int(initialized().device_get_target_fan_speed(self._handle, self._fan))
+        return int(self._native.target_speed)
 
     @property
     def min_max_speed(self) -> tuple[int, int]:
         """(lowest, highest) per cent that can be set."""
-        low, high = initialized().device_get_min_max_fan_speed(self._handle)
+        low, high = self._native.min_max_speed
         return low, high
 
     @property
     def control_policy(self) -> FanControlPolicy:
         """Who sets its speed."""
-        return member_of(FanControlPolicy, int(initialized().device_get_fan_control_policy_v2(self._handle, self._fan)))
+        return member_of(FanControlPolicy, self._native.control_policy)
 
     def set_default_speed(self) -> None:
         """Let the GPU set its speed again."""
-        initialized().device_set_default_fan_speed_v2(self._handle, self._fan)
-
-
-_ADA = 8  # NVML_DEVICE_ARCH_ADA
-_OLD_THRESHOLDS = (0, 1, 2, 3)  # shutdown, slowdown, mem_max, gpu_max
+        self._native.set_default_speed()
 
 
 class Temperature(_Live):
@@ -395,13 +384,13 @@ class Temperature(_Live):
 
     def get_sensor(self) -> int:
         """The temperature of the GPU."""
-        return int(initialized().device_get_temperature_v(self._handle, 0))
+        return int(native()._SystemDevice.of_handle(self._handle).temperature)
 
     def get_threshold(self, threshold_type: TemperatureThresholds | str) -> int:
         """The temperature at which something happens."""
         number = number_of(TemperatureThresholds, threshold_type)
-        nvml = initialized()
-        if number in _OLD_THRESHOLDS and nvml.device_get_architecture(self._handle) >= _ADA:
+        device = native()._SystemDevice.of_handle(self._handle)
+        if device.is_threshold_deprecated(number):
             import warnings
 
             warnings.warn(
@@ -410,7 +399,7 @@ class Temperature(_Live):
                 DeprecationWarning,
                 stacklevel=2,
             )
-        return int(nvml.device_get_temperature_threshold(self._handle, number))
+        return int(device.temperature_threshold(number))
 
     def get_thermal_settings(self, sensor_index: ThermalTarget | str) -> ThermalSettings:
         """The sensors of a part."""
@@ -420,7 +409,7 @@ class Temperature(_Live):
     @property
     def margin(self) -> int:
         """How far it is from slowing down."""
-        return int(initialized().device_get_margin_temperature(self._handle))
+        return int(native()._SystemDevice.of_handle(self._handle).temperature_margin)
 
 
 class InforomInfo:
@@ -471,12 +460,12 @@ class MigInfo:
     @property
     def is_mig_device(self) -> bool:
         """True for a part of a GPU."""
-        return bool(initialized().device_is_mig_device_handle(self._device._handle))
+        return bool(self._device._native.is_mig_device)
 
     @property
     def mode(self) -> bool:
         """True when the GPU can be divided; can be set, for after a reset."""
-        return bool(initialized().device_get_mig_mode(self._device._handle)[0])
+        return bool(self._device._native.mig_mode[0])
 
     @mode.setter
     def mode(self, value: bool) -> None:
@@ -485,7 +474,7 @@ class MigInfo:
     @property
     def pending_mode(self) -> bool:
         """What mode becomes after a reset."""
-        return bool(initialized().device_get_mig_mode(self._device._handle)[1])
+        return bool(self._device._native.mig_mode[1])
 
     @property
     def device_count(self) -> int:
@@ -495,8 +484,7 @@ class MigInfo:
     @property
     def parent(self) -> Any:
         """The GPU a MIG device is part of."""
-        handle = initialized().device_get_device_handle_from_mig_device_handle(self._device._handle)
-        return type(self._device)._of_handle(handle)
+        return type(self._device)._of_native(self._device._native.mig_parent)
 
     def get_device_by_index(self, index: int) -> Any:
         """One of the MIG devices; raises where there is none."""
@@ -505,12 +493,7 @@ class MigInfo:
 
     def get_all_devices(self) -> Iterable[Any]:
         """The MIG devices there are."""
-        nvml = initialized()
-        for index in range(self.device_count):
-            try:
-                yield self.get_device_by_index(index)
-            except nvml.NotFoundError:
-                continue
+        return map(type(self._device)._of_native, self._device._native.mig_devices)
 
 
 class _NvlinkInfo(_Live):

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// py_graph_builder.hpp: the library's builder inside a cuda.core.graph.GraphBuilder.
+#pragma once
+
+#include "cucore/graph_builder.hpp"
+#include "support.hpp"
+
+namespace cucore::python {
+
+/// For an object of which is_graph_builder() is true; as long as the object lives.
+const GraphBuilder& native_builder(PyObject* object);
+
+}  // namespace cucore::python
