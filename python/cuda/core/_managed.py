@@ -35,10 +35,10 @@ class Host:
         if is_numa_current and numa_id is not None:
             raise ValueError("Host: give numa_id or is_numa_current, not both")
         if numa_id is not None:
-            if isinstance(numa_id, bool) or not isinstance(numa_id, int):
+            if not isinstance(numa_id, int):
                 raise TypeError(f"Host: numa_id must be an int or None, not {type(numa_id).__name__}")
-            if numa_id < 0:
-                raise ValueError(f"Host: numa_id must be at least 0, not {numa_id}")
+            if isinstance(numa_id, bool) or numa_id < 0:
+                raise ValueError(f"Host: numa_id must be the number of a node, 0 or more, not {numa_id}")
         key = (numa_id, bool(is_numa_current))
         self = cls._instances.get(key)
         if self is None:
