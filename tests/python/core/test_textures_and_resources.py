@@ -137,7 +137,7 @@ def test_texture_takes_one_to_three_address_modes_and_a_border_color(device):
     array = device.create_opaque_array(OpaqueArrayOptions((4, 4), "float32", 1))
     resource = ResourceDescriptor.from_opaque_array(array)
     for modes in ("wrap", ("border",), ["clamp", AddressModeType.MIRROR], ("clamp", "border", "clamp")):
-        options = TextureObjectOptions(address_mode=modes, border_color=[0, 0.5, 1, 1])
+        options = TextureObjectOptions(address_mode=modes, normalized_coords=True, border_color=[0, 0.5, 1, 1])
         device.create_texture_object(resource=resource, options=options).close()
 
 
