@@ -201,17 +201,17 @@ void bind_kernel(nb::module_& m) {
               [](nb::handle handle, const ObjectCode* mod) {
                 const auto raw = reinterpret_cast<CUkernel>(handle_argument(handle, "handle"));
                 PyKernel made{Kernel::from_handle(raw, mod)};
-                if (mod != nullptr && !made.is_of(*mod) &&
-                    PyErr_WarnEx(PyExc_UserWarning,
-                                 "Kernel.from_handle(): the kernel is not of the code given as "
-                                 "mod; the code it is of is used",
-                                 1) < 0)
-                  throw nb::python_error();
+                if (mod != nullptr && !made.is_of(*mod)) {
+                  nb::module_::import_("cucore.warning")
+                      .attr("warn")(
+                          "Kernel.from_handle(): the kernel is not of the code given as "
+                          "mod; the code it is of is used");
+                }
                 return made;
               },
               nb::arg("handle").none(), nb::arg("mod").none() = nb::none(),
               "Wrap a CUkernel made elsewhere; `mod` is kept loaded as long as the Kernel lives. "
-              "A UserWarning says that the kernel is of other code, which is kept then.")
+              "A warning says that the kernel is of other code, which is kept then.")
           .def_prop_ro(
               "handle",
               [](const PyKernel& k) {
