@@ -61,6 +61,13 @@ FIELD_ALIASES = {
     "system_event_set_wait.buffer_size": "data_size", "system_register_events.event_set": "set",
 }  # fmt: skip
 
+# Functions that python/cuda/bindings writes by hand: what their stubs say instead of what their rows would.
+WRITTEN_BY_HAND = {
+    "device_read_prm_counters_v1": "(device: _Int, counters: PRMCounter_v1) -> PRMCounter_v1",
+    "device_read_write_prm_v1": "(device: _Int, in_data: bytes) -> tuple[int, bytes]",
+    "system_event_set_wait": "(event_set: _Int, timeout_ms: _Int, buffer_size: _Int) -> SystemEventData_v1",
+}
+
 # Arrays in a struct of a Pythonic module of which a field of the struct says how many elements are in use: that field is not
 # shown, and the array has as many elements. By class: array, and the field with the number.
 COUNTED_ARRAYS = {

@@ -7,6 +7,7 @@ import keyword
 from collections.abc import Iterator
 
 from bindings import RESULT_CLASSES, RESULTS, FunctionRow, ParamRow, Renderer
+from bindings_facts import WRITTEN_BY_HAND
 from bindings_types import ClassFacts, FieldFacts, PythonicTypes, Value
 
 HEAD = """\
@@ -84,6 +85,8 @@ class Stubs:
 
     def function(self, row: FunctionRow, raising: bool) -> str:
         f = row.function
+        if f.python in WRITTEN_BY_HAND:
+            return f"def {f.python}{WRITTEN_BY_HAND[f.python]}: ...\n"
         arguments = sorted((p for p in row.params if p.argument >= 0), key=lambda p: p.argument)
         texts = [f"{p.name}: {self.given(p)}" + (" = ..." if p.argument >= row.required else "") for p in arguments]
         outs = self.outputs(row)

@@ -19,11 +19,30 @@ void add(LinkState& state, CUjitInputType type, const void* data, std::size_t si
                            "(nvJitLink with -ptx does that)"};
   state.options.logged([&] {
     const std::string_view archive{static_cast<const char*>(data), size};
-    auto texts = type == CU_JIT_INPUT_LIBRARY ? ptx_of_archive(archive) : ptx_of_image(data, size);
+    auto texts = type == CU_JIT_INPUT_LIBRARY ? ptx_of_archive(archive, state.machine_code_members)
+                                              : ptx_of_image(data, size);
     if (type == CU_JIT_INPUT_PTX) state.options.apply(texts);  // other inputs were compiled before
     for (std::string& text : texts) state.texts.push_back(std::move(text));
     return 0;
   });
+}
+
+/// Loads the result of a link once: undefined symbols are errors of the link, not of the load. A
+/// symbol may be missing because a library holds its machine code only; the error says so then.
+Ref<LoadedModule> load_result(const LinkState& state) {
+  const std::string note =
+      std::to_string(state.machine_code_members) +
+      " members of the linked libraries hold machine code for GPUs only, which the CPU device "
+      "cannot link. Build the library with PTX (nvcc -rdc=true -gencode "
+      "arch=compute_90,code=compute_90)";
+  if (state.texts.empty())
+    throw cucpu::LoadError{CUDA_ERROR_NO_BINARY_FOR_GPU, "error: no PTX to link: " + note};
+  try {
+    return make_object<LoadedModule>(nullptr, state.texts, state.options.load);
+  } catch (const cucpu::LoadError& error) {
+    if (state.machine_code_members == 0) throw;
+    throw cucpu::LoadError{error.code, std::string{error.what()} + "\nnote: " + note};
+  }
 }
 
 }  // namespace
@@ -60,10 +79,8 @@ CUresult cuLinkAddFile(CUlinkState handle, CUjitInputType type, const char* path
 CUresult cuLinkComplete(CUlinkState handle, void** out, size_t* size) {
   return guarded([&] {
     LinkState& state = object_of<LinkState>(handle);
-    require(out && !state.texts.empty());
-    // Loads the result once: undefined symbols are errors of the link, not of the load.
-    state.options.logged(
-        [&] { return make_object<LoadedModule>(nullptr, state.texts, state.options.load); });
+    require(out && (!state.texts.empty() || state.machine_code_members != 0));
+    state.options.logged([&] { return load_result(state); });
     state.output = make_container(state.texts);
     *out = state.output.data();
     if (size) *size = state.output.size();

@@ -232,12 +232,14 @@ class MemoryNodes {
   /// Fails with 1 when memory of an earlier launch was not freed, unless `auto_free` is set, and
   /// when memory to be freed is not allocated.
   void check(bool auto_free) const;
+  /// Counts the memory as the graph allocates and frees it.
   void launch() const noexcept;
 
  private:
   void collect(const Plan& plan);
   std::vector<std::shared_ptr<GraphBlock>> allocated_, freed_;
-  std::vector<GraphBlock*> of_others_;  ///< freed here, allocated by another graph
+  std::vector<std::pair<GraphBlock*, bool>> uses_;  ///< in the plan's order; true: allocated
+  std::vector<GraphBlock*> of_others_;              ///< freed here, allocated by another graph
 };
 
 /// Of one device, as cuDeviceGetGraphMemAttribute reports them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of graphs' allocation nodes. For calls on the host it is allocated from a launch to its
-// free; the device's counters follow the work that has run.
+// free. The device's counters count it from the launch, as a driver does, to the free that has run.
 #include "cpu/device/memory.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class GraphBlock {
   const int device;
   const std::uint64_t bytes;
   OwnedMemory memory;
-  bool in_use = false;  ///< according to the work that has run; guarded by the lock
+  bool in_use = false;  ///< counted: launched or allocated, and not freed; guarded by the lock
   std::shared_ptr<GraphBlock>
       allocated;  ///< itself, from a launch to the free; guarded by the lock
 };
@@ -127,10 +127,14 @@ void MemoryNodes::collect(const Plan& plan) {
   for (const Plan::Step& step : plan.steps) {
     for (const auto& body : step.bodies)
       if (body->has_memory) collect(*body);
-    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
       allocated_.push_back(static_cast<const AllocOp&>(*step.op).block);
-    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_FREE)
+      uses_.emplace_back(allocated_.back().get(), true);
+    }
+    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_FREE) {
       freed_.push_back(static_cast<const FreeOp&>(*step.op).block);
+      uses_.emplace_back(freed_.back().get(), false);
+    }
   }
 }
 
@@ -148,6 +152,7 @@ void MemoryNodes::launch() const noexcept {
   const std::lock_guard lock{m.mutex};
   for (const auto& block : allocated_) block->allocated = block;
   for (const auto& block : freed_) block->allocated = nullptr;
+  for (const auto& [block, is_allocated] : uses_) m.set_in_use(*block, is_allocated);
 }
 
 void with_graph_memory_counts(int device, const std::function<void(GraphMemoryCounts&)>& f) {

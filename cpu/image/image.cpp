@@ -317,7 +317,7 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
   return texts;
 }
 
-std::vector<std::string> ptx_of_archive(std::string_view archive) {
+std::vector<std::string> ptx_of_archive(std::string_view archive, std::size_t& skipped) {
   static constexpr std::string_view kMagic = "!<arch>\n";
   static constexpr std::size_t kHeader = 60, kSizeAt = 48, kSizeBytes = 10;
   if (!archive.starts_with(kMagic)) invalid("it is no archive");
@@ -335,9 +335,10 @@ std::vector<std::string> ptx_of_archive(std::string_view archive) {
     try {
       for (std::string& text : ptx_of_image(member.data(), member.size()))
         texts.push_back(std::move(text));
-    } catch (const LoadError&
-                 error) {  // the program may not need its symbols, or they are the device's own
+    } catch (const LoadError& error) {
+      // The program may not need its symbols, or they are the device's own.
       if (error.code != CUDA_ERROR_NO_BINARY_FOR_GPU) throw;
+      ++skipped;
     }
   }
   return texts;

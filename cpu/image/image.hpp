@@ -19,8 +19,10 @@ inline constexpr char kContainerSection[] = ".cucore.ptx";
 /// PTX (the message says what to do).
 std::vector<std::string> ptx_of_image(const void* image, std::size_t size = 0);
 
-/// The PTX texts of all members of an archive. Throws LoadError (200) for an invalid archive.
-std::vector<std::string> ptx_of_archive(std::string_view archive);
+/// The PTX texts of all members of an archive. Members with machine code for GPUs only are skipped,
+/// because the program may not need them; `skipped` counts them. Throws LoadError (200) for an
+/// invalid archive.
+std::vector<std::string> ptx_of_archive(std::string_view archive, std::size_t& skipped);
 
 /// PTX with a register limit (CU_JIT_MAX_REGISTERS): `.maxnreg` on every entry without bounds of
 /// its own, which override the option.

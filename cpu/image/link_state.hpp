@@ -18,6 +18,7 @@ class LinkState final : public Handled<LinkState, CUlinkState, Kind::link> {
   }
   JitOptions options;  // the caller keeps its lists and buffers until cuLinkDestroy
   std::vector<std::string> texts;
+  std::size_t machine_code_members = 0;  ///< members of archives that hold no PTX
   std::string output;
 };
 

@@ -31,6 +31,16 @@ nvmlReturn_t nvmlDeviceGetCapabilities(nvmlDevice_t handle, nvmlDeviceCapabiliti
   });
 }
 
+/// Nothing of it needs a license.
+nvmlReturn_t nvmlDeviceGetGridLicensableFeatures_v4(nvmlDevice_t handle,
+                                                    nvmlGridLicensableFeatures_t* features) {
+  return guarded([&] {
+    device_of(handle);
+    require(features != nullptr);
+    *features = {};
+  });
+}
+
 nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t handle, nvmlComputeMode_t mode) {
   return guarded([&] {
     device_of(handle);

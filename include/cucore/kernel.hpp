@@ -97,13 +97,16 @@ class CUCORE_EXPORT KernelOccupancy {
 /// loaded. Safe to use from several threads.
 class CUCORE_EXPORT Kernel {
  public:
-  /// Wraps a handle made elsewhere; the caller keeps its library loaded, unless `owner` does.
+  /// Wraps a handle made elsewhere. Code that this process loaded through an ObjectCode stays
+  /// loaded with it; of other code the caller keeps the library, unless `owner` does.
   static Kernel from_handle(CUkernel handle, const ObjectCode* owner = nullptr);
   /// For the library itself.
   explicit Kernel(std::shared_ptr<detail::KernelState> state) : state_{std::move(state)} {}
 
   /// Throws CUDAError where the kernel came from ObjectCode::get_kernel_lazily and is not there.
   [[nodiscard]] CUkernel handle() const;
+  /// True for a kernel of this code; false where the driver cannot say.
+  [[nodiscard]] bool is_of(const ObjectCode& code) const;
   /// The symbol's name in the library (mangled for C++), empty when the driver cannot say.
   [[nodiscard]] const std::string& name() const noexcept;
 

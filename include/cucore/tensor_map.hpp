@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cucore/abi/driver.h"
+#include "cucore/dlpack.hpp"
 #include "cucore/export.hpp"
 
 namespace cucore {
@@ -33,6 +34,9 @@ enum class TensorMapDataType {
 };
 /// Bytes of one element. Throws std::invalid_argument for a number that is no type.
 [[nodiscard]] CUCORE_EXPORT std::size_t element_bytes(TensorMapDataType type);
+/// The type of DLPack's elements; nothing where a tensor map cannot hold them.
+[[nodiscard]] CUCORE_EXPORT std::optional<TensorMapDataType> tensor_map_type(
+    dlpack::DLDataType type) noexcept;
 
 enum class TensorMapInterleave { none, interleave_16b, interleave_32b };       ///< Of channels.
 enum class TensorMapSwizzle { none, swizzle_32b, swizzle_64b, swizzle_128b };  ///< Of banks.
@@ -68,6 +72,8 @@ class CUCORE_EXPORT TensorMapDescriptor {
   void replace_address(CUdeviceptr ptr);
 
   [[nodiscard]] std::size_t rank() const noexcept { return rank_; }  ///< how many dimensions
+  /// of an element
+  [[nodiscard]] TensorMapDataType data_type() const noexcept { return data_type_; }
   /// The driver's 128 bytes.
   [[nodiscard]] const CUtensorMap& raw() const noexcept { return raw_; }
   /// What launch() passes.
@@ -76,6 +82,7 @@ class CUCORE_EXPORT TensorMapDescriptor {
  private:
   CUtensorMap raw_{};
   std::size_t rank_;
+  TensorMapDataType data_type_;
 };
 
 }  // namespace cucore

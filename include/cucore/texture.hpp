@@ -117,9 +117,10 @@ class CUCORE_EXPORT OpaqueArray : public DriverObjectOwner {
   [[nodiscard]] std::size_t element_bytes() const;  ///< of one element, all channels
   [[nodiscard]] std::size_t size_bytes() const;     ///< of all elements, rows packed
 
-  /// Fills the array; the source has size_bytes(). Throws std::invalid_argument for another size.
+  /// Fills the array from the first size_bytes() of the source. Throws std::invalid_argument for a
+  /// smaller one.
   void copy_from(BufferRef source, StreamRef stream) const;
-  /// Copies all of it; the destination has size_bytes().
+  /// Copies all of it; the destination has at least size_bytes().
   void copy_to(BufferRef destination, StreamRef stream) const;
   /// The same with values of the host, which must stay until the stream has got there.
   template <class T, std::size_t N>
@@ -169,11 +170,12 @@ class CUCORE_EXPORT ResourceDescriptor {
   [[nodiscard]] static ResourceDescriptor from_opaque_array(const OpaqueArray& array);
   /// An array with all its sizes.
   [[nodiscard]] static ResourceDescriptor from_mipmapped_array(const MipmappedArray& array);
-  /// Memory as elements in a row.
+  /// Memory as elements in a row. Throws std::invalid_argument where it holds no elements or a part
+  /// of one.
   [[nodiscard]] static ResourceDescriptor from_linear(BufferRef memory, ArrayFormat format,
                                                       unsigned num_channels);
   /// Memory as rows that are `pitch_bytes` apart. Throws std::invalid_argument where the memory or
-  /// the pitch is too small.
+  /// the pitch is too small, or there are no elements.
   [[nodiscard]] static ResourceDescriptor from_pitch2d(BufferRef memory, ArrayFormat format,
                                                        unsigned num_channels, std::size_t width,
                                                        std::size_t height, std::size_t pitch_bytes);

@@ -119,6 +119,11 @@ Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
       std::make_shared<detail::KernelState>(handle, std::move(keeps), name != nullptr ? name : "")};
 }
 
+bool Kernel::is_of(const ObjectCode& code) const {
+  CUlibrary home = nullptr;
+  return driver().cuKernelGetLibrary(&home, handle()) == CUDA_SUCCESS && home == code.handle();
+}
+
 CUkernel Kernel::handle() const { return state_->handle(); }
 const std::string& Kernel::name() const noexcept { return state_->name; }
 

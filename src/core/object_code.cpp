@@ -32,7 +32,7 @@ std::string read_file(const std::filesystem::path& path) {
 /// What the driver can load directly; a library or object may hold any of these.
 bool is_loadable(CodeType type, std::string_view code) {
   if (type == CodeType::ptx || type == CodeType::cubin || type == CodeType::fatbin) return true;
-  if (type == CodeType::ltoir) return false;
+  if (type == CodeType::ltoir || type == CodeType::object) return false;
   constexpr std::string_view kElf{
       "\x7f"
       "ELF",

@@ -27,9 +27,12 @@ void check_values(const char* name, const std::vector<std::int64_t>& values, std
     throw std::invalid_argument{std::string{name} + " has " + std::to_string(values.size()) +
                                 " values, the view " + std::to_string(rank) + " dimensions"};
   }
-  if (std::ranges::any_of(values, [&](std::int64_t n) { return n < 1 || n > most; })) {
-    throw std::invalid_argument{std::string{name} + " must have values in 1.." +
-                                std::to_string(most) + ", not " + text_of(values, "(", ")")};
+  const auto wrong =
+      std::ranges::find_if(values, [&](std::int64_t n) { return n < 1 || n > most; });
+  if (wrong != values.end()) {
+    throw std::invalid_argument{std::string{name} + "[" + std::to_string(wrong - values.begin()) +
+                                "] must be in 1.." + std::to_string(most) + ", not " +
+                                std::to_string(*wrong)};
   }
 }
 
@@ -92,9 +95,31 @@ std::size_t element_bytes(TensorMapDataType type) {
   throw std::invalid_argument{std::to_string(static_cast<int>(type)) + " is no TensorMapDataType"};
 }
 
+std::optional<TensorMapDataType> tensor_map_type(dlpack::DLDataType type) noexcept {
+  struct Row {
+    dlpack::DLDataType type;
+    TensorMapDataType is;
+  };
+  static constexpr Row kRows[] = {
+      {{dlpack::kDLUInt, 8, 1}, TensorMapDataType::uint8},
+      {{dlpack::kDLUInt, 16, 1}, TensorMapDataType::uint16},
+      {{dlpack::kDLUInt, 32, 1}, TensorMapDataType::uint32},
+      {{dlpack::kDLUInt, 64, 1}, TensorMapDataType::uint64},
+      {{dlpack::kDLInt, 32, 1}, TensorMapDataType::int32},
+      {{dlpack::kDLInt, 64, 1}, TensorMapDataType::int64},
+      {{dlpack::kDLFloat, 16, 1}, TensorMapDataType::float16},
+      {{dlpack::kDLFloat, 32, 1}, TensorMapDataType::float32},
+      {{dlpack::kDLFloat, 64, 1}, TensorMapDataType::float64},
+      {{dlpack::kDLBfloat, 16, 1}, TensorMapDataType::bfloat16},
+  };
+  for (const Row& row : kRows)
+    if (row.type == type) return row.is;
+  return std::nullopt;
+}
+
 TensorMapDescriptor::TensorMapDescriptor(const TensorRef& tensor,
                                          const TensorMapDescriptorOptions& options)
-    : rank_{tensor.shape.size()} {
+    : rank_{tensor.shape.size()}, data_type_{tensor.data_type} {
   if (rank_ < 1 || rank_ > 5) {
     throw std::invalid_argument{"a tensor map has 1 to 5 dimensions, not " + std::to_string(rank_)};
   }

@@ -142,9 +142,14 @@ std::shared_ptr<detail::DriverObject> create_texture(const ResourceDescriptor& r
 }
 
 std::shared_ptr<detail::DriverObject> create_surface(const ResourceDescriptor& resource) {
-  if (resource.type() != CU_RESOURCE_TYPE_ARRAY)
+  if (resource.type() != CU_RESOURCE_TYPE_ARRAY) {
     throw std::invalid_argument{
-        "a surface reads an array: ResourceDescriptor::from_opaque_array()"};
+        std::string{"a surface is made of a resource from from_opaque_array(), not of a "} +
+        (resource.type() == CU_RESOURCE_TYPE_LINEAR    ? "linear"
+         : resource.type() == CU_RESOURCE_TYPE_PITCH2D ? "pitch2d"
+                                                       : "mipmapped") +
+        " one"};
+  }
   if (!resource.is_surface_load_store()) {
     throw std::invalid_argument{
         "a surface needs an array made with is_surface_load_store set to true"};
@@ -197,9 +202,9 @@ std::size_t OpaqueArray::size_bytes() const {
 
 void OpaqueArray::copy(BufferRef linear, bool to_array, StreamRef stream) const {
   const CopyEnd image{0, reinterpret_cast<CUarray>(open())};
-  if (linear.size() != size_bytes()) {
+  if (linear.size() < size_bytes()) {
     throw std::invalid_argument{"the array has " + std::to_string(size_bytes()) +
-                                " bytes, the other side " + std::to_string(linear.size())};
+                                " bytes, the other side only " + std::to_string(linear.size())};
   }
   const auto& shape = options_.shape;
   const CopyEnd other{linear.handle()};
@@ -260,8 +265,13 @@ ResourceDescriptor ResourceDescriptor::from_mipmapped_array(const MipmappedArray
 
 ResourceDescriptor ResourceDescriptor::from_linear(BufferRef memory, ArrayFormat format,
                                                    unsigned num_channels) {
-  static_cast<void>(format_bytes(format));
   check_channels(num_channels);
+  const std::size_t element = format_bytes(format) * num_channels;
+  if (memory.size() == 0 || memory.size() % element != 0) {
+    throw std::invalid_argument{"size_bytes must be a positive multiple of an element, " +
+                                std::to_string(element) + " bytes, not " +
+                                std::to_string(memory.size())};
+  }
   ResourceDescriptor d;
   d.raw_.resType = CU_RESOURCE_TYPE_LINEAR;
   d.raw_.res.linear.devPtr = memory.handle();
@@ -276,6 +286,10 @@ ResourceDescriptor ResourceDescriptor::from_pitch2d(BufferRef memory, ArrayForma
                                                     unsigned num_channels, std::size_t width,
                                                     std::size_t height, std::size_t pitch_bytes) {
   check_channels(num_channels);
+  if (width == 0 || height == 0) {
+    throw std::invalid_argument{"width and height must be at least 1, not " +
+                                std::to_string(width) + " and " + std::to_string(height)};
+  }
   const std::size_t row = width * format_bytes(format) * num_channels;
   if (pitch_bytes < row) {
     throw std::invalid_argument{

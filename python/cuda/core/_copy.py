@@ -40,6 +40,12 @@ class MemcpyOverlapMode(StrEnum):
 class CopyOptions:
     """How a copy is made: when its source is read, where its ends lie, and whether it gives way to kernels.
 
+    - ``src_access_order``: when the source may be read: ``"stream"`` (in stream order), ``"during_api_call"`` (before the
+      call returns) or ``"any"``
+    - ``src_location_hint``: where a managed source lies, a Device or a Host; None for no hint
+    - ``dst_location_hint``: where a managed destination lies, a Device or a Host; None for no hint
+    - ``overlap_mode``: ``"default"``, or ``"prefer_overlap_with_compute"`` to leave the multiprocessors to kernels
+
     >>> other = device.allocate(buffer.size, stream=stream)
     >>> other.copy_from(buffer, stream=stream, options=CopyOptions(src_access_order="any"))
     """

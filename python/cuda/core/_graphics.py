@@ -40,7 +40,9 @@ class GraphicsResource:
     _stream: Any
 
     def __init__(self) -> None:
-        raise RuntimeError("a GraphicsResource comes from from_gl_buffer() or from_gl_image()")
+        raise RuntimeError(
+            "GraphicsResource objects cannot be instantiated directly: use from_gl_buffer() or from_gl_image()"
+        )
 
     @classmethod
     def _make(cls, native: _core._GraphicsResource, stream: Any) -> GraphicsResource:

@@ -18,7 +18,7 @@ class IPCEventDescriptor:
     _handle: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("IPCEventDescriptor comes from Event.ipc_descriptor; it cannot be made directly")
+        raise RuntimeError("IPCEventDescriptor objects cannot be instantiated directly: use Event.ipc_descriptor")
 
     @classmethod
     def _make(cls, handle: bytes, blocking_sync: bool) -> IPCEventDescriptor:
@@ -50,7 +50,7 @@ class IPCBufferDescriptor:
     _size: int
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("IPCBufferDescriptor comes from Buffer.ipc_descriptor; it cannot be made directly")
+        raise RuntimeError("IPCBufferDescriptor objects cannot be instantiated directly: use Buffer.ipc_descriptor")
 
     @classmethod
     def _make(cls, payload: bytes, size: int, kind: str = "pool") -> IPCBufferDescriptor:
@@ -84,7 +84,7 @@ class IPCAllocationHandle:
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(
-            "IPCAllocationHandle comes from a memory resource's allocation_handle; it cannot be made directly"
+            "IPCAllocationHandle objects cannot be instantiated directly: use a memory resource's allocation_handle"
         )
 
     @classmethod

@@ -124,7 +124,9 @@ class MemPoolAttributes:
     _native: _core._Native
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("MemPoolAttributes comes from a memory resource's attributes; cannot be made directly")
+        raise RuntimeError(
+            "MemPoolAttributes objects cannot be instantiated directly: use a memory resource's attributes"
+        )
 
     @classmethod
     def _of(cls, resource: Any) -> MemPoolAttributes:
@@ -435,7 +437,7 @@ class GraphMemoryResourceAttributes:
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(
-            "GraphMemoryResourceAttributes comes from GraphMemoryResource.attributes; cannot be made directly"
+            "GraphMemoryResourceAttributes objects cannot be instantiated directly: use GraphMemoryResource.attributes"
         )
 
     def _reset(self, number: int, value: int) -> None:

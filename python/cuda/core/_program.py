@@ -298,9 +298,7 @@ class Program:
         find. ``logs`` is any object with ``write``; it receives what the compiler says. With a ``cache`` the result is
         taken from there, or put there.
         """
-        if isinstance(name_expressions, (str, bytes)):
-            raise TypeError("name_expressions must be a tuple or list of names, not one name")
-        names = [n.decode() if isinstance(n, (bytes, bytearray)) else n for n in name_expressions]
+        names = _core.text_values(name_expressions, "name_expressions", bytearrays=True)
         if cache is not None:
             made = _cached(self, str(target_type), names, logs, cache)
         else:

@@ -191,17 +191,9 @@ def make_program_cache_key(
     >>> key == make_program_cache_key(code="other", code_type="c++", options=ProgramOptions(arch="sm_90"), target_type="ptx")
     False
     """
-    names = _names(name_expressions) if str(code_type).lower() == "c++" else []  # others name their kernels themselves
+    given = name_expressions if str(code_type).lower() == "c++" else ()  # others name their kernels themselves
+    names = _core.text_values(given, "name_expressions")
     return _core._program_cache_key(code, str(code_type), options, target_type, names, extra_digest)
-
-
-def _names(name_expressions: Sequence[Any]) -> list[str]:
-    if isinstance(name_expressions, (str, bytes)):
-        raise TypeError("name_expressions must be a tuple or list of names, not one name")
-    for place, name in enumerate(name_expressions):
-        if not isinstance(name, (str, bytes)):
-            raise TypeError(f"name_expressions[{place}] must be a str or bytes, not {type(name).__name__}")
-    return [name if isinstance(name, str) else name.decode() for name in name_expressions]
 
 
 def compile_with_cache(

@@ -33,9 +33,7 @@ class _Resource:
     _is_dry_run: bool  # says what a split would give, and cannot be used
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
-            f"{type(self).__name__} objects come from the property resources; they cannot be made directly"
-        )
+        raise RuntimeError(f"{type(self).__name__} objects cannot be instantiated directly: use Device.resources")
 
     @classmethod
     def _make(cls, raw: Any, is_dry_run: bool = False) -> Self:
@@ -170,7 +168,7 @@ class DeviceResources:
     _raw: _core._DeviceResources
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("DeviceResources comes from the property resources; it cannot be made directly")
+        raise RuntimeError("DeviceResources objects cannot be instantiated directly: use Device.resources")
 
     @classmethod
     def _make(cls, of: object, raw: _core._DeviceResources) -> DeviceResources:

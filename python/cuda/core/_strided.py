@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
+from itertools import accumulate
 from math import prod
 from operator import index as whole_number
+from operator import mul
 from typing import Any
 
 from . import _core
 
-_INT, _UINT, _FLOAT, _RECORD, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 3, 4, 5, 6  # DLPack calls records opaque
+# DLPack calls records opaque; elements of which only the size is known are of that type here, with no dtype.
+_INT, _UINT, _FLOAT, _RECORD, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 3, 4, 5, 6
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _KIND_CODES = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL, "V": _RECORD}
 _CODE_KINDS = {code: kind for kind, code in _KIND_CODES.items()}
@@ -91,7 +95,7 @@ def _elements(facts: dict[str, Any], obj: object) -> tuple[tuple[int, int, int],
     size = dl_type[1] // 8
     if strides is not None:
         if any(step % size for step in strides):
-            raise BufferError(f"strides {tuple(strides)} are no multiples of the element size, {size} bytes")
+            raise ValueError(f"strides {tuple(strides)} are no multiples of the element size, {size} bytes")
         strides = [step // size for step in strides]
     if dl_type[0] != _RECORD:
         return dl_type, strides, None
@@ -99,10 +103,8 @@ def _elements(facts: dict[str, Any], obj: object) -> tuple[tuple[int, int, int],
 
     dtype = getattr(obj, "dtype", None)  # knows more than the interface's description: names of padded fields
     if not isinstance(dtype, numpy.dtype):
-        if facts["typestr"][1] in _OPAQUE_KINDS:
-            dtype = numpy.dtype(facts["typestr"])
-        else:
-            dtype = numpy.dtype(facts["descr"]) if "descr" in facts else None
+        plain = facts["typestr"][1] in _OPAQUE_KINDS
+        dtype = numpy.dtype(facts["typestr"] if plain else facts.get("descr", facts["typestr"]))
     return dl_type, strides, dtype
 
 
@@ -135,11 +137,7 @@ def _dl_type_of(dtype: Any) -> tuple[int, int, int]:
 
 
 def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
+    return tuple(accumulate(shape[:0:-1], mul, initial=1))[::-1] if shape else ()
 
 
 def _address(stream_ptr: Any) -> int:
@@ -216,8 +214,16 @@ class StridedMemoryView(_core._View):
     __slots__ = ()
 
     def __init__(self, obj: object = None, stream_ptr: int | None = None) -> None:
-        if obj is not None:
-            self._assign(StridedMemoryView.from_any_interface(obj, stream_ptr))
+        warnings.warn(
+            "StridedMemoryView() is deprecated: use one of its from_... methods, such as from_any_interface()",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        self._assign(
+            StridedMemoryView._make(0, (0,), None, (_RECORD, 8, 1), (_CPU, 0), False, None, None)
+            if obj is None
+            else StridedMemoryView.from_any_interface(obj, stream_ptr)
+        )
 
     def _assign(self, other: StridedMemoryView) -> None:
         for name in _FIELDS:
@@ -274,6 +280,10 @@ class StridedMemoryView(_core._View):
         """From an object with ``__dlpack__``; device memory is ready for work on the stream, -1 for no ordering."""
         kind, _ = obj.__dlpack_device__()  # type: ignore[attr-defined]
         keywords: dict[str, Any] = {}
+        if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+            raise BufferError(
+                f"the memory is on a device of DLPack's type {int(kind)}, neither the host nor a CUDA device"
+            )
         if kind in (_CUDA, _CUDA_MANAGED):
             if stream_ptr is None:
                 raise BufferError("say which stream will use the memory: stream_ptr (-1 for no ordering)")
@@ -325,7 +335,8 @@ class StridedMemoryView(_core._View):
         dtype: Any = None,
         is_readonly: bool = False,
     ) -> StridedMemoryView:
-        """From a Buffer; give ``dtype``, or ``itemsize`` for elements of no particular type."""
+        """From a Buffer; give ``dtype``, or ``itemsize`` for elements of no particular type: the view's dtype is None then,
+        and DLPack does not export it before ``view(dtype=...)``."""
         if dtype is not None:
             dl_type = _dl_type_of(dtype)
             if itemsize is not None and itemsize * 8 != dl_type[1]:
@@ -333,7 +344,7 @@ class StridedMemoryView(_core._View):
         elif itemsize is None:
             raise ValueError("from_buffer(): give dtype or itemsize")
         else:
-            dl_type = (_UINT, itemsize * 8, 1)
+            dl_type = (_RECORD, itemsize * 8, 1)
         shape = tuple(int(n) for n in shape)
         steps = _dense(shape) if strides is None else tuple(int(n) for n in strides)
         if any(n < 0 for n in shape) or len(steps) != len(shape):
@@ -359,8 +370,8 @@ class StridedMemoryView(_core._View):
 
     @property
     def dtype(self) -> Any:
-        """The elements' type, as NumPy names it."""
-        if self._dtype is None:
+        """The elements' type, as NumPy names it; None where only their size is known."""
+        if self._dtype is None and self._dl_type[0] != _RECORD:
             self._dtype = _numpy_dtype(self._dl_type)
         return self._dtype
 
@@ -380,7 +391,9 @@ class StridedMemoryView(_core._View):
         return self.ptr
 
     def view(self, layout: Any = None, dtype: Any = None) -> StridedMemoryView:
-        """The same memory with another layout (an object with shape and strides) or another type."""
+        """The same memory with another layout (an object with shape and strides) or another type; this view with neither."""
+        if layout is None and dtype is None:
+            return self
         dl_type = self._dl_type if dtype is None else _dl_type_of(dtype)
         if layout is None and dl_type[1] != self._dl_type[1]:
             raise ValueError(
@@ -391,7 +404,8 @@ class StridedMemoryView(_core._View):
         other = StridedMemoryView._make(
             self.ptr, shape, strides, dl_type, self._dl_device, self.readonly, self.exporting_obj, self._owner
         )
-        other._dtype = dtype if hasattr(dtype, "str") else None  # else made from DLPack's when asked for
+        kept = self._dtype if dtype is None else dtype
+        other._dtype = kept if hasattr(kept, "str") else None  # else made from DLPack's when asked for
         return other
 
     # ---- to other libraries
@@ -409,7 +423,10 @@ class StridedMemoryView(_core._View):
     ) -> object:
         """Export to a library that understands DLPack. Ordering between streams is the caller's."""
         if self._dl_type[0] == _RECORD:
-            raise BufferError(f"DLPack knows no elements of type {self.dtype}: view them as bytes or as one field")
+            raise BufferError(
+                f"DLPack has no elements of type {self.dtype}: view them as bytes, as one field or with a dtype, "
+                "view(dtype=...)"
+            )
         strides = None if self.strides is None else list(self.strides)
         return _core.export_dlpack(
             self.ptr, list(self.shape), strides, *self._dl_type, *self._dl_device, self.readonly, max_version,
@@ -450,7 +467,7 @@ class StridedMemoryView(_core._View):
         elif box_dim is None:
             raise TypeError("as_tensor_map(): box_dim is needed: how much of each dimension one copy takes")
         else:
-            options = TensorMapDescriptorOptions(box_dim=tuple(box_dim), **given)  # type: ignore[arg-type]
+            options = TensorMapDescriptorOptions(box_dim=box_dim, **given)  # type: ignore[arg-type]
         if not self.is_device_accessible:
             raise ValueError(
                 "as_tensor_map(): the view is of host memory, which a kernel cannot reach: copy it to the device"

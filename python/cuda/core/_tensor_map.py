@@ -56,24 +56,17 @@ class TensorMapIm2ColWideMode(IntEnum):
     W128 = _core.CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128
 
 
-# What a view's elements are: (DLPack code, bits) to the descriptor's type.
-_TYPES = {
-    (1, 8): TensorMapDataType.UINT8,
-    (1, 16): TensorMapDataType.UINT16,
-    (1, 32): TensorMapDataType.UINT32,
-    (1, 64): TensorMapDataType.UINT64,
-    (0, 32): TensorMapDataType.INT32,
-    (0, 64): TensorMapDataType.INT64,
-    (2, 16): TensorMapDataType.FLOAT16,
-    (2, 32): TensorMapDataType.FLOAT32,
-    (2, 64): TensorMapDataType.FLOAT64,
-    (4, 16): TensorMapDataType.BFLOAT16,
-}
-
-
 @dataclass
 class TensorMapDescriptorOptions:
-    """``box_dim``: the tile's extents, outermost first, as in the view's shape.
+    """How tiles of a tensor are moved. Wrong types are errors when the options are made.
+
+    - ``box_dim``: the tile's extents, outermost first, as in the view's shape
+    - ``element_strides``: a tile takes every n-th element of a dimension, 1 to 8; None takes all
+    - ``data_type``: a TensorMapDataType, its name or a NumPy type; None for the type of the view
+    - ``interleave``: how channels lie, a TensorMapInterleave
+    - ``swizzle``: how a tile is spread over the banks of shared memory, a TensorMapSwizzle
+    - ``l2_promotion``: how much the L2 cache fetches at a time, a TensorMapL2Promotion
+    - ``oob_fill``: what is read outside the tensor, a TensorMapOOBFill
 
     >>> TensorMapDescriptorOptions(box_dim=(8, 8)).box_dim
     (8, 8)
@@ -87,6 +80,9 @@ class TensorMapDescriptorOptions:
     l2_promotion: TensorMapL2Promotion = TensorMapL2Promotion.NONE
     oob_fill: TensorMapOOBFill = TensorMapOOBFill.NONE
 
+    def __post_init__(self) -> None:
+        self.box_dim, self.element_strides = _core.tensor_map_options(self)
+
 
 class TensorMapDescriptor:
     """Made by ``StridedMemoryView.as_tensor_map()``; pass it to a kernel's ``__grid_constant__ CUtensorMap``.
@@ -97,24 +93,22 @@ class TensorMapDescriptor:
     <TensorMapDescriptor...>
     """
 
-    __slots__ = ("__weakref__", "_map", "_rank", "_view")
+    __slots__ = ("__weakref__", "_map", "_rank", "_swizzle", "_view")
     _map: Any
     _rank: Any
+    _swizzle: Any
     _view: Any
 
     def __init__(self) -> None:
-        raise RuntimeError("a TensorMapDescriptor comes from StridedMemoryView.as_tensor_map()")
+        raise RuntimeError(
+            "TensorMapDescriptor objects cannot be instantiated directly: use StridedMemoryView.as_tensor_map()"
+        )
 
     @classmethod
     def _from_view(cls, view: Any, options: TensorMapDescriptorOptions) -> TensorMapDescriptor:
-        steps = options.element_strides
         self = cls.__new__(cls)
-        self._view, self._rank = view, len(view.shape)
-        self._map = _core._TensorMap(
-            _data_type(view, options.data_type), view.ptr, view.shape, view._dense_strides(),
-            [int(n) for n in options.box_dim], [1] * self._rank if steps is None else [int(n) for n in steps],
-            int(options.interleave), int(options.swizzle), int(options.l2_promotion), int(options.oob_fill),
-        )  # fmt: skip
+        self._view, self._rank, self._swizzle = view, len(view.shape), options.swizzle
+        self._map = _core._TensorMap(view, options)
         return self
 
     @property
@@ -147,25 +141,8 @@ class TensorMapDescriptor:
         self._view = view
 
     def __repr__(self) -> str:
-        return f"<TensorMapDescriptor rank={self._rank}>"
+        kind = TensorMapDataType(self._map.data_type).name
+        return f"<TensorMapDescriptor tiled rank={self._rank} data_type={kind} swizzle={self._swizzle.name}>"
 
 
 TensorMapDescriptor.__module__ = TensorMapDescriptorOptions.__module__ = "cuda.core"
-
-
-def _data_type(view: Any, asked: Any) -> int:
-    if isinstance(asked, TensorMapDataType):
-        return int(asked)
-    if asked is not None:
-        name = getattr(asked, "name", None) or getattr(asked, "__name__", None) or str(asked)
-        try:
-            return int(TensorMapDataType[str(name).upper()])
-        except KeyError:
-            raise ValueError(
-                f"a tensor map cannot hold {asked!r}: use one of {', '.join(TensorMapDataType.__members__)}"
-            ) from None
-    code, bits, _ = view._dl_type
-    try:
-        return int(_TYPES[code, bits])
-    except KeyError:
-        raise ValueError(f"a tensor map cannot hold elements of type {view.dtype}") from None

@@ -51,6 +51,17 @@ def _checked_size(size: Any) -> int:
 class VirtualMemoryResourceOptions:
     """Where memory lies, who may use it, and how sizes are rounded.
 
+    - ``allocation_type``: ``"pinned"`` (it stays where it is) or ``"managed"``
+    - ``location_type``: ``"device"``, ``"host"``, ``"host_numa"`` or ``"host_numa_current"``
+    - ``handle_type``: what other processes open the memory by, None for nothing
+    - ``granularity``: sizes are rounded up to the ``"recommended"`` or the ``"minimum"`` one
+    - ``gpu_direct_rdma``: network devices can reach the memory; an error where the device cannot do that
+    - ``addr_hint``: the address to reserve if it is free, 0 for any
+    - ``addr_align``: what the address is a multiple of, None for the granularity
+    - ``peers``: the numbers of other devices that get access
+    - ``self_access``: what the device itself may do: ``"rw"`` or ``"r"``
+    - ``peer_access``: what the peers may do: ``"rw"`` or ``"r"``
+
     >>> VirtualMemoryResourceOptions(granularity="minimum").granularity
     'minimum'
     """

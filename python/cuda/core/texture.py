@@ -20,20 +20,6 @@ __all__ = [
     "TextureObjectOptions",
 ]
 
-# The driver's numbers.
-_FORMATS = {
-    ArrayFormatType.UINT8: 0x01,
-    ArrayFormatType.UINT16: 0x02,
-    ArrayFormatType.UINT32: 0x03,
-    ArrayFormatType.INT8: 0x08,
-    ArrayFormatType.INT16: 0x09,
-    ArrayFormatType.INT32: 0x0A,
-    ArrayFormatType.FLOAT16: 0x10,
-    ArrayFormatType.FLOAT32: 0x20,
-}
-_ADDRESS = {AddressModeType.WRAP: 0, AddressModeType.CLAMP: 1, AddressModeType.MIRROR: 2, AddressModeType.BORDER: 3}
-_FILTER = {FilterModeType.POINT: 0, FilterModeType.LINEAR: 1}
-_READ = {ReadModeType.ELEMENT_TYPE: 0, ReadModeType.NORMALIZED_FLOAT: 1}
 _ARRAY, _MIPMAP, _LINEAR, _PITCH2D = 0, 1, 2, 3
 _KINDS = ("opaque_array", "mipmapped_array", "linear", "pitch2d")
 
@@ -51,22 +37,14 @@ def _format(value: Any) -> ArrayFormatType:
             raise ValueError(f"unknown format {value!r}: use one of {known}") from None
 
 
-def _channels(n: Any) -> int:
-    if n not in (1, 2, 4):
-        raise ValueError(f"num_channels must be 1, 2 or 4, not {n!r}")
-    return int(n)
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    dims = tuple(int(d) for d in shape)
-    if not 1 <= len(dims) <= 3 or any(d < 1 for d in dims):
-        raise ValueError(f"shape must be one to three positive ints (width, height, depth), not {shape!r}")
-    return dims
-
-
 @dataclass
 class OpaqueArrayOptions:
-    """An array: ``shape`` is (width,), (width, height) or (width, height, depth).
+    """An array.
+
+    - ``shape``: (width,), (width, height) or (width, height, depth), in elements
+    - ``format``: the type of a channel, an ArrayFormatType, its name or a NumPy type
+    - ``num_channels``: channels per element: 1, 2 or 4
+    - ``is_surface_load_store``: surfaces can write it
 
     >>> from cuda.core.texture import *
     >>> OpaqueArrayOptions((8, 4), "float32", 1).shape
@@ -81,7 +59,13 @@ class OpaqueArrayOptions:
 
 @dataclass
 class MipmappedArrayOptions:
-    """An array with ``num_levels`` sizes of itself.
+    """An array with smaller sizes of itself.
+
+    - ``shape``: of the largest: (width,), (width, height) or (width, height, depth), in elements
+    - ``format``: the type of a channel, an ArrayFormatType, its name or a NumPy type
+    - ``num_channels``: channels per element: 1, 2 or 4
+    - ``num_levels``: how many sizes, each half as large as the one before
+    - ``is_surface_load_store``: surfaces can write them
 
     >>> from cuda.core.texture import *
     >>> MipmappedArrayOptions((8, 8), "uint8", 4, 3).num_levels
@@ -97,7 +81,21 @@ class MipmappedArrayOptions:
 
 @dataclass
 class TextureObjectOptions:
-    """How a texture is read.
+    """How a texture is read. Wrong values are errors when the options are made.
+
+    - ``address_mode``: what lies outside the bounds, for all dimensions or a tuple of one to three modes
+    - ``filter_mode``: what lies between elements: ``"point"`` takes the nearest one, ``"linear"`` interpolates
+    - ``read_mode``: what integers are read as: ``"element_type"`` or ``"normalized_float"`` (0 to 1, -1 to 1)
+    - ``normalized_coords``: coordinates go from 0 to 1 instead of counting elements
+    - ``srgb``: values are converted from sRGB to linear
+    - ``disable_trilinear_optimization``: filter fully between the sizes of a mipmapped array
+    - ``seamless_cubemap``: filter across the edges of a cube map's faces
+    - ``max_anisotropy``: samples for surfaces seen at an angle, at least 0
+    - ``mipmap_filter_mode``: what lies between two sizes of a mipmapped array
+    - ``mipmap_level_bias``: added to the level asked for
+    - ``min_mipmap_level_clamp``: the lowest level that is read
+    - ``max_mipmap_level_clamp``: the highest level that is read
+    - ``border_color``: four numbers that are read outside the bounds with address mode ``"border"``
 
     >>> from cuda.core.texture import *
     >>> TextureObjectOptions(filter_mode="linear").address_mode
@@ -118,6 +116,9 @@ class TextureObjectOptions:
     max_mipmap_level_clamp: float = 0.0
     border_color: tuple[float, ...] | None = None
 
+    def __post_init__(self) -> None:
+        _core.texture_options(self)
+
 
 def _options(given: Any, cls: Any) -> Any:
     if isinstance(given, dict):
@@ -136,7 +137,7 @@ class _Closable:
     _native: _core._OpaqueArray | _core._MipmappedArray | _core._TextureObject | _core._SurfaceObject
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError(f"{type(self).__name__} objects come from Device.{self._maker}()")
+        raise RuntimeError(f"{type(self).__name__} objects cannot be instantiated directly: use Device.{self._maker}()")
 
     _maker = ""
 
@@ -230,18 +231,15 @@ class OpaqueArray(_Array):
     @classmethod
     def _create(cls, device: Any, options: Any) -> OpaqueArray:
         options = _options(options, OpaqueArrayOptions)
-        shape, fmt, channels = _shape(options.shape), _format(options.format), _channels(options.num_channels)
-        ldst = bool(options.is_surface_load_store)
+        fmt, ldst = _format(options.format), bool(options.is_surface_load_store)
         _bound(device)
-        native = _core._OpaqueArray(shape, _FORMATS[fmt], channels, ldst)
-        return cls._wrap(device, native, fmt, channels, ldst)
+        native = _core._OpaqueArray(options.shape, fmt, options.num_channels, ldst)
+        return cls._wrap(device, native, fmt, int(options.num_channels), ldst)
 
     @property
-    def handle(self) -> Any:
-        """The driver's handle, for cuda.bindings."""
-        from cuda.bindings import driver
-
-        return driver.CUarray(self._native.handle)
+    def handle(self) -> int:
+        """The driver's handle (a CUarray), an int; 0 when closed."""
+        return self._native.handle
 
     @property
     def element_bytes(self) -> int:
@@ -268,11 +266,12 @@ class OpaqueArray(_Array):
             stream.sync()
 
     def copy_from(self, src: Any, *, stream: Any) -> None:
-        """Fill the array from a Buffer or a host object with the buffer protocol, rows packed."""
+        """Fill the array from a Buffer or a host object with the buffer protocol, rows packed. What is larger than the
+        array is read as far as needed."""
         self._copy(src, True, stream)
 
     def copy_to(self, dst: Any, *, stream: Any) -> Any:
-        """Copy the array to a Buffer or a writable host object, rows packed; returns it."""
+        """Copy the array to a Buffer or a writable host object at least as large, rows packed; returns it."""
         self._copy(dst, False, stream)
         return dst
 
@@ -312,20 +311,18 @@ class MipmappedArray(_Array):
     def _create(cls, device: Any, options: Any) -> MipmappedArray:
         options = _options(options, MipmappedArrayOptions)
         self = cls.__new__(cls)
-        self._device = _bound(device)
-        self._shape, self._format = _shape(options.shape), _format(options.format)
-        self._channels, self._levels = _channels(options.num_channels), int(options.num_levels)
-        self._ldst = bool(options.is_surface_load_store)
-        number = _FORMATS[self._format]
-        self._native = _core._MipmappedArray(self._shape, number, self._channels, self._levels, self._ldst)
+        self._device, self._format = _bound(device), _format(options.format)
+        self._levels, self._ldst = int(options.num_levels), bool(options.is_surface_load_store)
+        self._native = _core._MipmappedArray(
+            options.shape, self._format, options.num_channels, self._levels, self._ldst
+        )
+        self._shape, self._channels = tuple(self._native.shape), int(options.num_channels)
         return self
 
     @property
-    def handle(self) -> Any:
-        """The driver's handle, for cuda.bindings."""
-        from cuda.bindings import driver
-
-        return driver.CUmipmappedArray(self._native.handle)
+    def handle(self) -> int:
+        """The driver's handle (a CUmipmappedArray), an int; 0 when closed."""
+        return self._native.handle
 
     @property
     def num_levels(self) -> int:
@@ -361,7 +358,9 @@ class ResourceDescriptor:
     _width: int | None
 
     def __init__(self) -> None:
-        raise RuntimeError("a ResourceDescriptor comes from one of its from_... methods")
+        raise RuntimeError(
+            "ResourceDescriptor objects cannot be instantiated directly: use one of its from_... methods"
+        )
 
     @classmethod
     def _make(cls, kind: int, source: Any, fmt: ArrayFormatType, channels: int) -> ResourceDescriptor:
@@ -389,10 +388,10 @@ class ResourceDescriptor:
         cls, buffer: Any, *, format: Any, num_channels: int, size_bytes: int | None = None
     ) -> ResourceDescriptor:
         """A buffer as elements in a row."""
-        self = cls._make(_LINEAR, buffer, _format(format), _channels(num_channels))
-        self._size = buffer.size if size_bytes is None else int(size_bytes)
-        if self._size > buffer.size:
-            raise ValueError(f"size_bytes is {self._size}, more than the buffer's {buffer.size}")
+        self = cls._make(_LINEAR, buffer, _format(format), num_channels)
+        self._size = size_bytes
+        self._described()  # what does not fit is an error here
+        self._size = int(buffer.size if size_bytes is None else size_bytes)
         return self
 
     @classmethod
@@ -400,8 +399,8 @@ class ResourceDescriptor:
         cls, buffer: Any, *, format: Any, num_channels: int, width: int, height: int, pitch_bytes: int
     ) -> ResourceDescriptor:
         """A buffer as rows that are ``pitch_bytes`` apart."""
-        self = cls._make(_PITCH2D, buffer, _format(format), _channels(num_channels))
-        self._width, self._height, self._pitch = int(width), int(height), int(pitch_bytes)
+        self = cls._make(_PITCH2D, buffer, _format(format), num_channels)
+        self._width, self._height, self._pitch = width, height, pitch_bytes
         self._described()  # what does not fit is an error here
         return self
 
@@ -452,13 +451,9 @@ class ResourceDescriptor:
             return made.from_opaque_array(source._native)
         if self._kind == _MIPMAP:
             return made.from_mipmapped_array(source._native)
-        if source.is_closed:
-            raise RuntimeError("the buffer is closed")
-        kind = _FORMATS[self._format], self._channels
         if self._kind == _LINEAR:
-            return made.from_linear(source.handle, self._size or 0, *kind)
-        rows = self._width or 0, self._height or 0, self._pitch or 0
-        return made.from_pitch2d(source.handle, source.size, *kind, *rows)
+            return made.from_linear(source, self._size, self._format, self._channels)
+        return made.from_pitch2d(source, self._format, self._channels, self._width, self._height, self._pitch)
 
     def __repr__(self) -> str:
         return f"<ResourceDescriptor {self.kind} format={self._format.value} num_channels={self._channels}>"
@@ -509,19 +504,10 @@ class TextureObject(_Argument):
         if not isinstance(resource, ResourceDescriptor):
             raise TypeError(f"resource must be a ResourceDescriptor, not {type(resource).__name__}")
         o = TextureObjectOptions() if options is None else _options(options, TextureObjectOptions)
-        modes = o.address_mode if isinstance(o.address_mode, (tuple, list)) else (o.address_mode,) * 3
-        address = [_ADDRESS[AddressModeType(mode)] for mode in modes]
-        address += [address[-1]] * (3 - len(address))
         self = cls.__new__(cls)
         self._device, self._resource, self._options = _bound(device), resource, o
         keep = None if resource._kind in (_ARRAY, _MIPMAP) else _core.hold(resource.source)
-        self._native = _core._TextureObject(
-            resource._described(), keep, address[:3], _FILTER[FilterModeType(o.filter_mode)],
-            _READ[ReadModeType(o.read_mode)], bool(o.normalized_coords), bool(o.srgb),
-            bool(o.disable_trilinear_optimization), bool(o.seamless_cubemap), o.max_anisotropy,
-            _FILTER[FilterModeType(o.mipmap_filter_mode)], o.mipmap_level_bias, o.min_mipmap_level_clamp,
-            o.max_mipmap_level_clamp, o.border_color or (),
-        )  # fmt: skip
+        self._native = _core._TextureObject(resource._described(), keep, _core.texture_options(o))
         return self
 
     @property
@@ -547,13 +533,8 @@ class SurfaceObject(_Argument):
 
     @classmethod
     def _create(cls, device: Any, resource: Any) -> SurfaceObject:
-        if not isinstance(resource, ResourceDescriptor) or resource._kind != _ARRAY:
-            raise TypeError(
-                "a surface reads an array: ResourceDescriptor.from_opaque_array(...), not "
-                + (resource.kind if isinstance(resource, ResourceDescriptor) else type(resource).__name__)
-            )
-        if not resource.source.is_surface_load_store:
-            raise ValueError("a surface needs an array made with is_surface_load_store=True")
+        if not isinstance(resource, ResourceDescriptor):
+            raise TypeError(f"resource must be a ResourceDescriptor, not {type(resource).__name__}")
         self = cls.__new__(cls)
         self._device, self._resource = _bound(device), resource
         self._native = _core._SurfaceObject(resource._described())

@@ -240,13 +240,18 @@ PyObject* record_compare(PyObject* a, PyObject* b, int op) {
 }
 
 /// from_ptr(ptr, size=1, readonly=False, owner=None): a view of memory the caller answers for.
+/// NVIDIA's classes that are no arrays have no size: a bool in its place is `readonly`, and what
+/// follows it the owner.
 PyObject* from_ptr(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"ptr", "size", "readonly", "owner", nullptr};
-  PyObject *pointer = nullptr, *size = nullptr, *owner = nullptr;
-  int readonly = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OpO", const_cast<char**>(keywords), &pointer,
+  PyObject *pointer = nullptr, *size = nullptr, *readonly = nullptr, *owner = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOO", const_cast<char**>(keywords), &pointer,
                                    &size, &readonly, &owner)) {
     return nullptr;
+  }
+  if (size != nullptr && PyBool_Check(size) != 0) {
+    size = nullptr;
+    if (owner == nullptr) owner = readonly;
   }
   const TypeId id = type_of(reinterpret_cast<PyTypeObject*>(cls));
   Slot address{}, count{};
@@ -265,9 +270,8 @@ PyObject* from_ptr(PyObject* cls, PyObject* args, PyObject* kwargs) {
   return reinterpret_cast<PyObject*>(record);
 }
 
-/// from_buffer(buffer) and from_data(array): a copy of the bytes, whose length must be a multiple
-/// of the struct's.
-PyObject* from_buffer(PyObject* cls, PyObject* object) {
+/// A copy of the bytes of a buffer, whose length must be a multiple of the struct's.
+PyObject* copy_of_bytes(PyObject* cls, PyObject* object) {
   const TypeId id = type_of(reinterpret_cast<PyTypeObject*>(cls));
   Frame frame;
   Py_buffer* view = frame.buffer(object, PyBUF_ANY_CONTIGUOUS);
@@ -281,6 +285,24 @@ PyObject* from_buffer(PyObject* cls, PyObject* object) {
   RecordObject* record = new_record(id, static_cast<std::uint32_t>(size / each));
   if (record != nullptr) std::memcpy(record->place, view->buf, size);
   return reinterpret_cast<PyObject*>(record);
+}
+
+PyObject* from_buffer(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"buffer", nullptr};
+  PyObject* buffer = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:from_buffer", const_cast<char**>(keywords),
+                                   &buffer))
+    return nullptr;
+  return copy_of_bytes(cls, buffer);
+}
+
+PyObject* from_data(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"data", nullptr};
+  PyObject* data = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:from_data", const_cast<char**>(keywords),
+                                   &data))
+    return nullptr;
+  return copy_of_bytes(cls, data);
 }
 
 /// Both lists of a batch of copies, which have one count.
@@ -313,11 +335,14 @@ PyMethodDef batch_methods[] = {
 PyMethodDef pythonic_methods[] = {
     {"from_ptr", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_ptr)),
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_ptr(ptr, size=1, readonly=False, owner=None): a view of the memory at ptr"},
-    {"from_buffer", from_buffer, METH_O | METH_CLASS,
-     "from_buffer(buffer): a copy of a buffer's bytes"},
-    {"from_data", from_buffer, METH_O | METH_CLASS,
-     "from_data(data): a copy of a NumPy array of this struct's dtype"},
+     "from_ptr($type, ptr, size=1, readonly=False, owner=None)\n--\n\nA view of the memory at "
+     "ptr."},
+    {"from_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_buffer)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "from_buffer($type, buffer)\n--\n\nA copy of a buffer's bytes."},
+    {"from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_data)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "from_data($type, data)\n--\n\nA copy of a NumPy array of this struct's dtype."},
     {},
 };
 

@@ -30,5 +30,7 @@ ImportedTensor import_dlpack(nb::handle capsule);
 /// A type's table is in a capsule of the first name, which is an attribute of the second.
 constexpr const char* kDLPackExchange = "dlpack_exchange_api";
 constexpr const char* kDLPackExchangeAttribute = "__dlpack_c_exchange_api__";
+constexpr const char* kDLPackExchangeOlder =
+    "__c_dlpack_exchange_api__";  // what it was first called
 
 }  // namespace cucore::python

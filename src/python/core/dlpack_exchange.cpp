@@ -20,11 +20,17 @@ int answer(Work work) noexcept {
   }
 }
 
-int allocate(DLTensor*, DLManagedTensorVersioned**, void* context,
+/// Tells the caller by its callback, which needs no GIL; without one by a Python error.
+int allocate(DLTensor*, DLManagedTensorVersioned** out, void* context,
              void (*set_error)(void*, const char*, const char*)) {
-  if (set_error != nullptr)
-    set_error(context, "NotImplementedError",
-              "cuda.core allocates bytes on a stream, not tensors: use Device.allocate()");
+  constexpr const char* kWhy =
+      "cuda.core allocates bytes on a stream, not tensors: use Device.allocate()";
+  if (out != nullptr) *out = nullptr;
+  if (set_error != nullptr) {
+    set_error(context, "NotImplementedError", kWhy);
+  } else if (const WithGil gil; gil) {
+    PyErr_SetString(PyExc_NotImplementedError, kWhy);
+  }
   return -1;
 }
 
@@ -43,7 +49,9 @@ int managed_from_object(void* object, DLManagedTensorVersioned** out) {
 
 /// Takes the tensor over; the object is a StridedMemoryView.
 int managed_to_object(DLManagedTensorVersioned* tensor, void** out) {
+  *out = nullptr;
   return answer([&] {
+    if (tensor == nullptr) throw InvalidStateError{"there is no tensor: the pointer is null"};
     static constinit Member view_type{"cuda.core.utils", "StridedMemoryView"};
     static constinit Member view_from_dlpack{"cuda.core._core", "view_from_dlpack"};
     const nb::object capsule = nb::steal(PyCapsule_New(tensor, "dltensor_versioned", nullptr));
@@ -91,7 +99,8 @@ void bind_dlpack_exchange(nb::module_& m) {
     nb::object capsule =
         nb::steal(PyCapsule_New(const_cast<DLPackExchangeAPI*>(&kTable), kDLPackExchange, nullptr));
     if (!capsule.is_valid()) throw nb::python_error();
-    nb::setattr(m.attr(name), kDLPackExchangeAttribute, capsule);
+    for (const char* attribute : {kDLPackExchangeAttribute, kDLPackExchangeOlder})
+      nb::setattr(m.attr(name), attribute, capsule);
   }
 }
 

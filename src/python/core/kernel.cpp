@@ -172,9 +172,14 @@ void bind_kernel(nb::module_& m) {
                "Dynamic shared memory a block may use when so many blocks share a multiprocessor.")
           .def("max_potential_cluster_size",
                &cluster_query<&KernelOccupancy::max_potential_cluster_size>, nb::arg("config"),
-               nb::kw_only(), nb::arg("stream"), "The largest cluster that this launch could have.")
+               nb::kw_only(), nb::arg("stream") = nb::none(),
+               nb::sig("def max_potential_cluster_size(self, config: LaunchConfig, *, stream: "
+                       "object) -> int"),
+               "The largest cluster that this launch could have.")
           .def("max_active_clusters", &cluster_query<&KernelOccupancy::max_active_clusters>,
-               nb::arg("config"), nb::kw_only(), nb::arg("stream"),
+               nb::arg("config"), nb::kw_only(), nb::arg("stream") = nb::none(),
+               nb::sig("def max_active_clusters(self, config: LaunchConfig, *, stream: object) -> "
+                       "int"),
                "How many clusters of this launch run on the device at a time.");
   set_module(occupancy);
   forbid_new<"Kernel.occupancy">(occupancy);
@@ -194,11 +199,19 @@ void bind_kernel(nb::module_& m) {
           .def_static(
               "from_handle",
               [](nb::handle handle, const ObjectCode* mod) {
-                return PyKernel{Kernel::from_handle(
-                    reinterpret_cast<CUkernel>(handle_argument(handle, "handle")), mod)};
+                const auto raw = reinterpret_cast<CUkernel>(handle_argument(handle, "handle"));
+                PyKernel made{Kernel::from_handle(raw, mod)};
+                if (mod != nullptr && !made.is_of(*mod)) {
+                  nb::module_::import_("cucore.warning")
+                      .attr("warn")(
+                          "Kernel.from_handle(): the kernel is not of the code given as "
+                          "mod; the code it is of is used");
+                }
+                return made;
               },
               nb::arg("handle").none(), nb::arg("mod").none() = nb::none(),
-              "Wrap a CUkernel made elsewhere; `mod` is kept loaded as long as the Kernel lives.")
+              "Wrap a CUkernel made elsewhere; `mod` is kept loaded as long as the Kernel lives. "
+              "A warning says that the kernel is of other code, which is kept then.")
           .def_prop_ro(
               "handle",
               [](const PyKernel& k) {

@@ -158,7 +158,11 @@ CodeType target_argument(nb::handle target) {
   const std::string name = text_argument(target, "target_type");
   std::string lower = name;
   for (char& c : lower) c = static_cast<char>(Py_TOLOWER(static_cast<unsigned char>(c)));
-  return code_type_of(lower);
+  try {
+    return code_type_of(lower);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument{std::string{"target_type: "} + error.what()};
+  }
 }
 
 ProgramOptions program_options_argument(nb::handle object) {

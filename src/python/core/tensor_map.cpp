@@ -1,34 +1,138 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor_map.cpp: the C++ descriptor behind cuda.core.TensorMapDescriptor.
+// tensor_map.cpp: the C++ descriptor behind cuda.core.TensorMapDescriptor, and its options.
 #include "cucore/tensor_map.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
-#include "support.hpp"
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+
+#include "option_values.hpp"
 
 namespace cucore::python {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+/// As the names of TensorMapDataType, in the order of its numbers.
+constexpr const char* kTypes[] = {"UINT8",       "UINT16",   "UINT32",      "INT32",   "UINT64",
+                                  "INT64",       "FLOAT16",  "FLOAT32",     "FLOAT64", "BFLOAT16",
+                                  "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ"};
+
+/// What a type is called: a text is its name, a NumPy type and a class have one.
+std::string name_of_type(nb::handle asked) {
+  nb::object name = nb::borrow(asked);
+  for (const char* attribute : {"__name__", "name"})
+    if (PyUnicode_Check(asked.ptr()) == 0 && nb::hasattr(asked, attribute))
+      name = asked.attr(attribute);
+  if (PyUnicode_Check(name.ptr()) == 0) return {};
+  std::string text = nb::str(name).c_str();
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+/// A TensorMapDataType, its name, or a NumPy type; None for None. TypeError for what is no type,
+/// ValueError for a type that tensor maps have not.
+std::optional<int> data_type_value(nb::handle asked) {
+  static constinit Member type{"cuda.core._tensor_map", "TensorMapDataType"};
+  if (asked.is_none()) return std::nullopt;
+  if (PyObject_IsInstance(asked.ptr(), (*type).ptr()) == 1) return nb::cast<int>(asked);
+  const auto* const found = std::ranges::find(kTypes, name_of_type(asked));
+  if (found != std::end(kTypes)) return static_cast<int>(found - kTypes);
+  const bool is_type = PyType_Check(asked.ptr()) != 0 || nb::hasattr(asked, "itemsize");
+  std::string known;
+  for (const char* name : kTypes) known += (known.empty() ? "" : ", ") + std::string{name};
+  PyErr_Format(is_type ? PyExc_ValueError : PyExc_TypeError,
+               "data_type must be a TensorMapDataType, its name or a NumPy type (%s), not %R",
+               known.c_str(), asked.ptr());
+  throw nb::python_error();
+}
+
+/// The fields of a TensorMapDescriptorOptions, checked.
+struct Fields {
+  TensorMapDescriptorOptions options;
+  bool has_steps = false;
+  std::optional<int> data_type;
+};
+
+Fields fields_of(nb::handle given) {
+  static constinit Member interleave{"cuda.core._tensor_map", "TensorMapInterleave"};
+  static constinit Member swizzle{"cuda.core._tensor_map", "TensorMapSwizzle"};
+  static constinit Member promotion{"cuda.core._tensor_map", "TensorMapL2Promotion"};
+  static constinit Member fill{"cuda.core._tensor_map", "TensorMapOOBFill"};
+  const auto number = [&](const char* name, Member& type) {
+    return enum_value(nb::object(given.attr(name)), name, *type);
+  };
+  Fields f;
+  f.options.box_dim = int_values(nb::object(given.attr("box_dim")), "box_dim");
+  const nb::object steps = given.attr("element_strides");
+  f.has_steps = !steps.is_none();
+  if (f.has_steps) {
+    f.options.element_strides = int_values(steps, "element_strides");
+    if (f.options.element_strides.empty()) throw std::invalid_argument{"element_strides is empty"};
+  }
+  f.data_type = data_type_value(nb::object(given.attr("data_type")));
+  f.options.interleave = static_cast<TensorMapInterleave>(number("interleave", interleave));
+  f.options.swizzle = static_cast<TensorMapSwizzle>(number("swizzle", swizzle));
+  f.options.l2_promotion = static_cast<TensorMapL2Promotion>(number("l2_promotion", promotion));
+  f.options.oob_fill = static_cast<TensorMapOOBFill>(number("oob_fill", fill));
+  return f;
+}
+
+nb::tuple tuple_of(const Numbers& numbers) { return nb::tuple(nb::cast(numbers)); }
+
+/// The type of the map's elements: what the options say, else what the view's elements are.
+TensorMapDataType type_of(const Fields& fields, nb::handle view) {
+  if (fields.data_type) return static_cast<TensorMapDataType>(*fields.data_type);
+  const nb::object type = view.attr("_dl_type");
+  int code = 0;
+  int bits = 0;
+  int lanes = 0;
+  if (PyArg_ParseTuple(type.ptr(), "iii", &code, &bits, &lanes) == 0) throw nb::python_error();
+  if (bits <= 64) {
+    const auto found =
+        tensor_map_type({static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits),
+                         static_cast<std::uint16_t>(lanes)});
+    if (found) return *found;
+  }
+  PyErr_Format(PyExc_ValueError, "a tensor map cannot hold elements of type %S",
+               nb::object(view.attr("dtype")).ptr());
+  throw nb::python_error();
+}
+
+}  // namespace
 
 void bind_tensor_map(nb::module_& m) {
-  using Numbers = std::vector<std::int64_t>;
+  // (box_dim, element_strides) of options, as tuples
+  m.def(
+      "tensor_map_options",
+      [](nb::handle given) {
+        const Fields fields = fields_of(given);
+        nb::object steps = nb::none();
+        if (fields.has_steps) steps = tuple_of(fields.options.element_strides);
+        return nb::make_tuple(tuple_of(fields.options.box_dim), steps);
+      },
+      "options"_a);
   nb::class_<TensorMapDescriptor> cls(m, "_TensorMap");
-  cls.def("__init__", [](TensorMapDescriptor* self, int type, std::uintptr_t address, Numbers shape,
-                         Numbers strides, Numbers box, Numbers element_strides, int interleave,
-                         int swizzle, int promotion, int fill) {
-    const TensorRef tensor{address, std::move(shape), std::move(strides),
-                           static_cast<TensorMapDataType>(type)};
-    const TensorMapDescriptorOptions options{std::move(box),
-                                             std::move(element_strides),
-                                             static_cast<TensorMapInterleave>(interleave),
-                                             static_cast<TensorMapSwizzle>(swizzle),
-                                             static_cast<TensorMapL2Promotion>(promotion),
-                                             static_cast<TensorMapOOBFill>(fill)};
-    new (self) TensorMapDescriptor{tensor, options};
-  });
+  cls.def(
+      "__init__",
+      [](TensorMapDescriptor* self, nb::handle view, nb::handle given) {
+        const Fields fields = fields_of(given);
+        const TensorRef tensor{
+            nb::cast<std::uintptr_t>(view.attr("ptr")), nb::cast<Numbers>(view.attr("shape")),
+            nb::cast<Numbers>(view.attr("_dense_strides")()), type_of(fields, view)};
+        new (self) TensorMapDescriptor{tensor, fields.options};
+      },
+      "view"_a, "options"_a);
   cls.def("replace_address",
           [](TensorMapDescriptor& t, std::uintptr_t address) { t.replace_address(address); });
   cls.def_prop_ro("address", [](const TensorMapDescriptor& t) {
     return reinterpret_cast<std::uintptr_t>(&t.raw());
   });
+  cls.def_prop_ro("data_type",
+                  [](const TensorMapDescriptor& t) { return static_cast<int>(t.data_type()); });
   cls.def_prop_ro("bytes", [](const TensorMapDescriptor& t) {
     return nb::bytes(reinterpret_cast<const char*>(&t.raw()), sizeof t.raw());
   });

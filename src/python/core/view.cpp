@@ -167,7 +167,8 @@ void lend_view(PyObject* object, DLTensor* out) {
   constexpr int kRecord = 3;
   if (code == kRecord || view->readonly == Py_True) {
     PyErr_Format(PyExc_BufferError, "a borrowed DLPack tensor cannot be %s",
-                 code == kRecord ? "of records" : "read-only: ask for a managed one");
+                 code == kRecord ? "of elements without a type of DLPack's"
+                                 : "read-only: ask for a managed one");
     throw nb::python_error();
   }
   const auto rank = static_cast<std::size_t>(PyTuple_GET_SIZE(view->shape));

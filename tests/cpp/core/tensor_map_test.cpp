@@ -47,12 +47,18 @@ TEST_F(TensorMapTest, AMapIsMadeAndGivenAnotherAddress) {
   EXPECT_NE(std::memcmp(&before, &map.raw(), sizeof before), 0);
 }
 
+TEST_F(TensorMapTest, TypesOfDLPackAreFoundOrNone) {
+  EXPECT_EQ(tensor_map_type({dlpack::kDLBfloat, 16, 1}), TensorMapDataType::bfloat16);
+  EXPECT_EQ(tensor_map_type({dlpack::kDLInt, 64, 1}), TensorMapDataType::int64);
+  EXPECT_EQ(tensor_map_type({dlpack::kDLInt, 8, 1}), std::nullopt);
+  EXPECT_EQ(tensor_map_type({dlpack::kDLFloat, 32, 2}), std::nullopt);
+}
+
 TEST_F(TensorMapTest, WhatTheAcceleratorCannotDoIsNamed) {
   EXPECT_EQ(refusal(tensor_, {.box_dim = {8}}), "box_dim has 1 values, the view 2 dimensions");
-  EXPECT_EQ(refusal(tensor_, {.box_dim = {8, 257}}),
-            "box_dim must have values in 1..256, not (8, 257)");
+  EXPECT_EQ(refusal(tensor_, {.box_dim = {8, 257}}), "box_dim[1] must be in 1..256, not 257");
   EXPECT_EQ(refusal(tensor_, {.box_dim = {8, 8}, .element_strides = {1, 9}}),
-            "element_strides must have values in 1..8, not (1, 9)");
+            "element_strides[1] must be in 1..8, not 9");
   TensorRef other = tensor_;
   other.ptr += 4;
   EXPECT_NE(refusal(other, {.box_dim = {8, 8}}).find("multiple of 16"), std::string::npos);

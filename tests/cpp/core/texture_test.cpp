@@ -99,6 +99,35 @@ TEST_F(TextureTest, ATextureReadsTheMemoryOfABuffer) {
                std::invalid_argument);
 }
 
+TEST_F(TextureTest, AResourceWithoutElementsOrWithAPartOfOneIsRefused) {
+  constexpr auto kFloat = ArrayFormat::float32;
+  const BufferRef memory{Device{0}.allocate(32, stream_)};
+  const auto linear = [&](std::size_t size, unsigned channels) {
+    static_cast<void>(ResourceDescriptor::from_linear({memory.handle(), size}, kFloat, channels));
+  };
+  EXPECT_NO_THROW(linear(24, 2));
+  EXPECT_THROW(linear(0, 1), std::invalid_argument);
+  EXPECT_THROW(linear(30, 1), std::invalid_argument);
+  EXPECT_THROW(linear(12, 2), std::invalid_argument);
+  const auto rows = [&](std::size_t width, std::size_t height) {
+    static_cast<void>(ResourceDescriptor::from_pitch2d(memory, kFloat, 1, width, height, 16));
+  };
+  EXPECT_NO_THROW(rows(4, 2));
+  EXPECT_THROW(rows(0, 2), std::invalid_argument);
+  EXPECT_THROW(rows(4, 0), std::invalid_argument);
+}
+
+TEST_F(TextureTest, ACopyFromLargerMemoryTakesWhatTheArrayHolds) {
+  const OpaqueArray array{{.shape = {4}}};
+  array.copy_from(std::span{numbers_}, stream_);
+  std::vector<float> back(8, -1.0F);
+  array.copy_to(std::span{back}, stream_);
+  stream_.sync();
+  EXPECT_EQ(back[3], numbers_[3]);
+  EXPECT_EQ(back[4], -1.0F);
+  EXPECT_THROW(array.copy_from(std::span{numbers_}.first(3), stream_), std::invalid_argument);
+}
+
 TEST_F(TextureTest, ASurfaceWritesAnArray) {
   const OpaqueArray array{{.shape = {8}, .is_surface_load_store = true}};
   const SurfaceObject surface{ResourceDescriptor::from_opaque_array(array)};
@@ -144,11 +173,6 @@ TEST_F(TextureTest, OptionsThatMakeNoArrayAreRefused) {
                std::invalid_argument);
   EXPECT_THROW((MipmappedArray{{.shape = {4}, .num_levels = 4}}), std::invalid_argument);
   EXPECT_THROW((MipmappedArray{{.shape = {4}, .num_levels = 0}}), std::invalid_argument);
-}
-
-TEST_F(TextureTest, ACopyOfAnotherSizeIsRefused) {
-  const OpaqueArray array{{.shape = {4}}};
-  EXPECT_THROW(array.copy_from(std::span{numbers_}, stream_), std::invalid_argument);
 }
 
 }  // namespace

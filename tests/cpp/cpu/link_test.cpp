@@ -101,6 +101,24 @@ TEST_F(Linking, PtxOfArchiveMembersIsLinked) {
   EXPECT_EQ(2u, kernels());
 }
 
+TEST_F(Linking, LibraryWithMachineCodeOnlyIsNamedInTheErrorLog) {
+  char log[2048] = "";
+  CUjit_option names[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  std::string library = archive({object_file("__nv_relfatbin", fat_binary(2, "machine code"))});
+  CUlinkState link = nullptr;
+  ASSERT_OK(cuLinkCreate(2, names, values, &link));
+  values[1] = reinterpret_cast<void*>(sizeof log);
+  ASSERT_OK(cuLinkAddData(link, CU_JIT_INPUT_LIBRARY, library.data(), library.size(), "library", 0,
+                          nullptr, nullptr));
+  void* image = nullptr;
+  std::size_t size = 0;
+  values[1] = reinterpret_cast<void*>(sizeof log);
+  EXPECT_EQ(CUDA_ERROR_NO_BINARY_FOR_GPU, cuLinkComplete(link, &image, &size));
+  EXPECT_NE(nullptr, std::strstr(log, "no PTX to link: 1 members")) << log;
+  EXPECT_OK(cuLinkDestroy(link));
+}
+
 TEST_F(Linking, InvalidArchiveFails) {
   EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, add(CU_JIT_INPUT_LIBRARY, ".entry noop()"));
   std::string cut = archive({object_file(".nv_fatbin", fat_binary(1, ".entry noop()"))});

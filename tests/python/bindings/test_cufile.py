@@ -148,18 +148,26 @@ PROGRAMS = {
     "parameters_are_set_before_the_driver_is_opened": """
         B, S, T = cufile.BoolConfigParameter, cufile.SizeTConfigParameter, cufile.StringConfigParameter
         cufile.set_parameter_bool(B.FORCE_COMPAT_MODE, True)
-        assert cufile.get_parameter_bool(B.FORCE_COMPAT_MODE) and not cufile.get_parameter_bool(B.PROFILE_NVTX)
+        assert cufile.get_parameter_bool(B.FORCE_COMPAT_MODE) is True
+        assert cufile.get_parameter_bool(B.PROFILE_NVTX) is False
         cufile.set_parameter_size_t(S.PROFILE_STATS, 3)
         assert cufile.get_parameter_size_t(S.PROFILE_STATS) == 3
         assert tuple(cufile.get_parameter_min_max_value(S.EXECUTION_MAX_IO_THREADS)) == (1, 1002)
         cufile.set_parameter_string(T.LOGGING_LEVEL, "INFO")
         assert cufile.get_parameter_string(T.LOGGING_LEVEL, 64) == "INFO"
         raises("INVALID_VALUE", lambda: cufile.get_parameter_string(T.LOGGING_LEVEL, 3))
+        level = ctypes.create_string_buffer(b"ERROR")
+        cufile.set_parameter_string(T.LOGGING_LEVEL, ctypes.addressof(level))  # NVIDIA's form
+        assert cufile.get_parameter_string(T.LOGGING_LEVEL, 64) == "ERROR"
         sizes, counts = (ctypes.c_size_t * 3)(4, 8, 16), (ctypes.c_size_t * 3)(3, 2, 1)
         cufile.set_parameter_posix_pool_slab_array(list(sizes), list(counts), 3)
         got = (ctypes.c_size_t * 3)(), (ctypes.c_size_t * 3)()
         cufile.get_parameter_posix_pool_slab_array(*map(ctypes.addressof, got), 3)
         assert [list(part) for part in got] == [[4, 8, 16], [3, 2, 1]]
+        sizes[0], counts[2] = 32, 7
+        cufile.set_parameter_posix_pool_slab_array(ctypes.addressof(sizes), ctypes.addressof(counts), 3)  # NVIDIA's form
+        cufile.get_parameter_posix_pool_slab_array(*map(ctypes.addressof, got), 3)
+        assert [list(part) for part in got] == [[32, 8, 16], [3, 2, 7]]
         cufile.driver_open()
         raises("DRIVER_ALREADY_OPEN", lambda: cufile.set_parameter_bool(B.FORCE_COMPAT_MODE, False))
         cufile.driver_close()

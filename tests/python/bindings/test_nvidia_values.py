@@ -247,3 +247,52 @@ def test_shared_memory_that_a_kernel_has_not_opted_in_to_is_not_available(contex
     assert check(driver.cuOccupancyAvailableDynamicSMemPerBlock(kernel, 1, 128)) == limit
     check(driver.cuModuleUnload(module))
     check(nvrtc.nvrtcDestroyProgram(program))
+
+
+def filling(monkeypatch: pytest.MonkeyPatch, symbol: str, fill: Any) -> None:
+    """Calls of the C function `symbol` call `fill` with the address of the struct instead."""
+
+    def call(name: str, *arguments: int) -> None:
+        assert name == symbol
+        fill(arguments[-1])
+
+    monkeypatch.setattr(nvml, "_call", call)
+
+
+def test_port_counters_come_back_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = nvml.PRMCounter_v1(2)
+    counters[1].counter_id = 301
+
+    def fill(address: int) -> None:
+        count, array = ctypes.c_uint.from_address(address), ctypes.c_void_p.from_address(address + 8)
+        assert (count.value, array.value) == (2, counters.ptr)
+        counters[1].counter_id = 302
+
+    filling(monkeypatch, "nvmlDeviceReadPRMCounters_v1", fill)
+    assert nvml.device_read_prm_counters_v1(1, counters) is counters
+    assert counters[1].counter_id == 302
+
+
+def test_register_access_returns_the_status_and_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(address: int) -> None:
+        size, status = (ctypes.c_uint.from_address(address + at) for at in (0, 4))
+        assert ctypes.string_at(address + 8, size.value) == b"question"
+        size.value, status.value = 6, 9
+        ctypes.memmove(address + 8, b"answer", 6)
+
+    filling(monkeypatch, "nvmlDeviceReadWritePRM_v1", fill)
+    assert nvml.device_read_write_prm_v1(1, b"question") == (9, b"answer")
+
+
+def test_waiting_for_system_events_returns_those_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(address: int) -> None:
+        version, timeout = (ctypes.c_uint.from_address(address + at).value for at in (0, 4))
+        size, count = (ctypes.c_uint.from_address(address + at) for at in (24, 28))
+        assert (version, timeout, size.value) == (16777248, 5, 3)
+        events = nvml.SystemEventData_v1.from_ptr(ctypes.c_void_p.from_address(address + 16).value, 3)
+        events[0].gpu_id, events[1].gpu_id = 7, 8
+        count.value = 2
+
+    filling(monkeypatch, "nvmlSystemEventSetWait", fill)
+    events = nvml.system_event_set_wait(1, 5, 3)
+    assert type(events) is nvml.SystemEventData_v1 and len(events) == 2 and list(events.gpu_id) == [7, 8]

@@ -90,6 +90,21 @@ def test_nvml_struct_has_its_version() -> None:
     assert memory.total == 6
 
 
+def test_views_of_memory_take_the_arguments_of_nvidias_by_place_and_by_name() -> None:
+    memory = nvml.Memory_v2()
+    memory.total = 5
+    for view in (
+        nvml.Memory_v2.from_ptr(memory.ptr, False, memory),  # NVIDIA's: ptr, readonly, owner
+        nvml.Memory_v2.from_ptr(memory.ptr, True),
+        nvml.Memory_v2.from_ptr(ptr=memory.ptr, readonly=False, owner=memory),
+        nvml.ProcessInfo.from_ptr(memory.ptr, 1, False, memory),  # an array's: ptr, size, readonly, owner
+    ):
+        assert view.ptr == memory.ptr and len(memoryview(view)) > 0
+    assert nvml.Memory_v2.from_ptr(memory.ptr, False, memory).total == 5
+    assert nvml.Memory_v2.from_buffer(buffer=memoryview(memory)) == memory
+    assert nvml.Memory_v2.from_data(data=memoryview(memory)) == memory
+
+
 def test_nvml_structs_may_be_arrays() -> None:
     processes = nvml.ProcessInfo(3)
     assert len(processes) == 3

@@ -64,6 +64,28 @@ def test_types_have_the_exchange_table(cls):
     assert table.major == 1 and not table.previous
 
 
+@pytest.mark.parametrize("cls", [Buffer, StridedMemoryView])
+def test_older_name_of_the_exchange_table_is_an_alias(cls):
+    assert cls.__c_dlpack_exchange_api__ is cls.__dlpack_c_exchange_api__
+
+
+def test_allocator_without_an_error_callback_sets_a_python_error():
+    out = ctypes.POINTER(Managed)()
+    with pytest.raises(NotImplementedError, match=r"Device.allocate"):
+        table_of(Buffer).allocate(Tensor(), out, None, SetError())
+    assert not out
+
+
+def test_null_tensor_raises_runtime_error_and_clears_the_output():
+    filled = object()
+    out = ctypes.c_void_p(id(filled))
+    function = ctypes.cast(table_of(StridedMemoryView).managed_to_object, ctypes.c_void_p).value
+    call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))(function)
+    with pytest.raises(RuntimeError, match="null"):
+        call(None, out)
+    assert out.value is None
+
+
 def test_c_code_takes_a_managed_tensor_of_a_buffer(device, stream):
     buffer = device.allocate(64, stream=stream)
     managed = taken(Buffer, buffer)
@@ -163,7 +185,7 @@ def test_c_code_borrows_a_view_with_its_shape_and_strides():
 
 def test_a_borrowed_view_without_strides_is_packed():
     buffer = LegacyPinnedMemoryResource().allocate(96)
-    tensor = borrowed(StridedMemoryView, StridedMemoryView.from_buffer(buffer, (2, 3, 4), itemsize=4))
+    tensor = borrowed(StridedMemoryView, StridedMemoryView.from_buffer(buffer, (2, 3, 4), dtype=np.dtype("f4")))
     assert [tensor.strides[i] for i in range(3)] == [12, 4, 1]
     scalar = borrowed(StridedMemoryView, StridedMemoryView.from_any_interface(np.array(3.0), -1))
     assert scalar.ndim == 0
@@ -172,7 +194,8 @@ def test_a_borrowed_view_without_strides_is_packed():
 def test_borrowed_tensor_follows_a_change_of_rank():
     view = StridedMemoryView.from_any_interface(np.zeros(4, np.int16), -1)
     borrowed(StridedMemoryView, view)
-    view.__init__(np.zeros((2, 3, 4, 5), np.int16), -1)
+    with pytest.warns(DeprecationWarning):
+        view.__init__(np.zeros((2, 3, 4, 5), np.int16), -1)
     tensor = borrowed(StridedMemoryView, view)
     assert [tensor.shape[i] for i in range(tensor.ndim)] == [2, 3, 4, 5]
 
@@ -183,10 +206,13 @@ def test_borrowing_an_unsupported_object_raises(device, stream):
     closed.close()
     frozen = np.arange(3)
     frozen.flags.writeable = False
+    with pytest.warns(DeprecationWarning):
+        empty = StridedMemoryView()
     for thing, error in (
         (closed, RuntimeError),
         (object(), TypeError),
-        (StridedMemoryView(), BufferError),
+        (empty, BufferError),
+        (StridedMemoryView.from_buffer(LegacyPinnedMemoryResource().allocate(64), (4,), itemsize=4), BufferError),
         (StridedMemoryView.from_array_interface(frozen), BufferError),
     ):
         with pytest.raises(error):

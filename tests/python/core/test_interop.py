@@ -117,12 +117,62 @@ def test_view_created_by_its_constructor_has_all_properties():
     from cuda.core.utils import StridedMemoryView
 
     array = np.zeros((4, 6), np.float32)
-    view = StridedMemoryView(array[:, ::2], stream_ptr=-1)
+    with pytest.warns(DeprecationWarning, match="from_any_interface"):
+        view = StridedMemoryView(array[:, ::2], stream_ptr=-1)
     assert (view.shape, view.strides, view.ptr) == ((4, 3), (6, 2), array.ctypes.data)
     layout = view._layout  # used by numba-cuda
     assert layout.strides_in_bytes == (24, 8) and not layout.is_contiguous_any
-    assert StridedMemoryView(array, stream_ptr=-1)._layout.is_contiguous_c
-    assert StridedMemoryView(array.T, stream_ptr=-1)._layout.is_contiguous_f
+    assert StridedMemoryView.from_any_interface(array, stream_ptr=-1)._layout.is_contiguous_c
+    assert StridedMemoryView.from_any_interface(array.T, stream_ptr=-1)._layout.is_contiguous_f
+
+
+def test_empty_view_warns_and_has_no_elements():
+    with pytest.warns(DeprecationWarning, match="StridedMemoryView"):
+        view = StridedMemoryView()
+    assert (view.ptr, view.size, view.dtype, view.exporting_obj) == (0, 0, None, None)
+    assert not view.is_device_accessible and not view.readonly and "ptr=0x0" in repr(view)
+    with pytest.raises(BufferError):
+        view.__dlpack__()
+
+
+@pytest.mark.parametrize("itemsize", [1, 3, 4, 64])
+def test_view_of_a_buffer_without_a_dtype_has_none(device, stream, itemsize):
+    buffer = device.allocate(256, stream=stream)
+    view = StridedMemoryView.from_buffer(buffer, (2, 2), itemsize=itemsize)
+    assert view.dtype is None and view._layout.itemsize == itemsize and view.size == 4
+    with pytest.raises(BufferError, match="DLPack has no elements of type None"):
+        view.__dlpack__()
+
+
+def test_view_without_a_dtype_gets_one_by_view(device, stream):
+    view = StridedMemoryView.from_buffer(device.allocate(64, stream=stream), (4, 4), itemsize=4)
+    typed = view.view(dtype=np.dtype(np.float32))
+    assert typed.dtype == np.float32 and typed.shape == (4, 4) and typed.__dlpack__() is not None
+    assert view.dtype is None
+
+
+def test_view_without_arguments_returns_the_same_view():
+    view = StridedMemoryView.from_any_interface(np.zeros(4), -1)
+    assert view.view() is view
+    assert view.view(dtype=np.dtype(np.int64)) is not view
+
+
+def test_memory_of_a_foreign_device_raises_before_it_is_exported():
+    class Foreign:
+        asked = False
+
+        def __dlpack_device__(self):
+            return 10, 0  # ROCm
+
+        def __dlpack__(self, **options):
+            self.asked = True
+
+    foreign = Foreign()
+    with pytest.raises(BufferError, match="DLPack's type 10"):
+        StridedMemoryView.from_dlpack(foreign, stream_ptr=-1)
+    with pytest.raises(BufferError, match="DLPack's type 10"):
+        StridedMemoryView.from_any_interface(foreign, stream_ptr=-1)
+    assert not foreign.asked
 
 
 def test_arrays_of_records_are_viewed_with_their_type(device, stream):
@@ -139,10 +189,10 @@ def test_arrays_of_records_are_viewed_with_their_type(device, stream):
     there.copy_to(StridedMemoryView.from_any_interface(back, -1), stream=stream)
     stream.sync()
     assert (back == array).all()
-    with pytest.raises(BufferError, match="DLPack knows no elements"):
+    with pytest.raises(BufferError, match="DLPack has no elements"):
         there.__dlpack__()
     packed = np.zeros(4, dtype=[("x", "i4"), ("y", "f8")])  # a y every 12 bytes
-    with pytest.raises(BufferError, match="no multiples"):
+    with pytest.raises(ValueError, match="no multiples"):
         StridedMemoryView.from_array_interface(packed["y"])
 
 

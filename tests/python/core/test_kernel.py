@@ -4,6 +4,7 @@
 import ctypes
 import gc
 import pickle
+import warnings
 import weakref
 
 import pytest
@@ -180,6 +181,12 @@ def test_driver_occupancy_with_user_data_but_no_function_raises(code):
         driver.cuOccupancyMaxPotentialBlockSize(int(code.get_kernel("bounded").handle), 1024, 0, 0)
 
 
+@pytest.mark.parametrize("query", ["max_active_clusters", "max_potential_cluster_size"])
+def test_cluster_query_without_a_stream_raises_an_error_that_names_it(code, query):
+    with pytest.raises(TypeError, match="stream must be a Stream"):
+        getattr(code.get_kernel("mixed").occupancy, query)(LaunchConfig(grid=1, block=1))
+
+
 @pytest.mark.parametrize("handle", [8, 12345, 1 << 40, (1 << 47) - 8, 2**64 - 8], ids=hex)
 def test_invalid_kernel_handle_raises(code, handle):
     with pytest.raises(CUDAError, match="is not the handle of a kernel"):
@@ -192,6 +199,12 @@ def test_kernel_handle_of_other_code_raises(code):
     other = Program('extern "C" __global__ void other() {}', "c++", ProgramOptions(arch=f"sm_{Device().arch}"))
     kernel = other.compile("cubin").get_kernel("other")
     assert Kernel.from_handle(kernel.handle).name == "other"
+
+
+def test_kernel_from_handle_with_its_own_code_does_not_warn(code):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Kernel.from_handle(code.get_kernel("mixed").handle, code) == code.get_kernel("mixed")
 
 
 def test_kernel_handle_of_unloaded_code_raises():
@@ -292,7 +305,9 @@ def test_kernel_from_handle_keeps_its_code_loaded(device, stream):
     code = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin")
     other = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin")
     kernel = code.get_kernel("put")
-    again, misnamed = Kernel.from_handle(kernel.handle), Kernel.from_handle(kernel.handle, other)
+    again = Kernel.from_handle(kernel.handle)
+    with pytest.warns(UserWarning, match="not of the code given as mod"):
+        misnamed = Kernel.from_handle(kernel.handle, other)
     del code, kernel, other
     gc.collect()
     buffer = device.allocate(4, stream=stream)

@@ -2,6 +2,8 @@
 """Linking relocatable code and LTO-IR."""
 
 import ctypes
+import struct
+import warnings
 
 import pytest
 from cuda.bindings import driver
@@ -16,6 +18,7 @@ from cuda.core import (
     ProgramOptions,
     launch,
 )
+from cuda.core import _linker as linker_module
 
 HELPER = 'extern "C" __device__ float helper_func(float x) { return x * x; }'
 MAIN = """
@@ -184,6 +187,50 @@ def test_linker_options_for_another_backend_raise():
         LinkerOptions(arch="sm_90").as_bytes("driver")
 
 
+@pytest.fixture
+def without_nvjitlink(monkeypatch):
+    """Linkers tell that the driver links, as they do on a GPU where nvJitLink is not installed."""
+    native = linker_module._core._Linker
+
+    class ByDriver:
+        backend = "driver"
+
+        def __init__(self, *arguments):
+            self._native = native(*arguments)
+
+        def __getattr__(self, name):
+            return getattr(self._native, name)
+
+    monkeypatch.setattr(linker_module._core, "_Linker", ByDriver)
+    monkeypatch.setattr(linker_module._core, "_runs_on_cpu", lambda: False)
+
+
+def test_linking_by_the_driver_for_want_of_nvjitlink_warns(device, without_nvjitlink):
+    with pytest.warns(RuntimeWarning, match="pip install nvidia-nvjitlink"):
+        Linker(*pieces("ptx", f"sm_{device.arch}"), options=LinkerOptions(arch=f"sm_{device.arch}"))
+
+
+@pytest.mark.cpu_only  # PTX is linked by the CPU device's driver
+def test_linking_for_the_cpu_device_does_not_warn(device):
+    arch = f"sm_{device.arch}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        linker = Linker(*pieces("ptx", arch), options=LinkerOptions(arch=arch, ftz=True))
+    assert squares(device, linker.link("cubin")) == [1, 4, 9]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"ftz": True}, {"prec_div": False}, {"prec_sqrt": True}, {"fma": False}, {"kernels_used": "main_kernel"},
+     {"variables_used": "v"}, {"optimize_unused_variables": True}],
+    ids=lambda option: next(iter(option)),
+)  # fmt: skip
+def test_option_that_the_drivers_linker_ignores_warns(device, without_nvjitlink, option):
+    arch = f"sm_{device.arch}"
+    with pytest.warns(RuntimeWarning), pytest.warns(DeprecationWarning, match=f"ignores {next(iter(option))}"):
+        Linker(*pieces("ptx", arch), options=LinkerOptions(arch=arch, **option))
+
+
 @pytest.mark.cpu_only  # on a GPU nvJitLink links everything if it is installed
 def test_driver_and_nvjitlink_backends_both_link(device):
     arch = f"sm_{device.arch}"
@@ -249,3 +296,44 @@ def test_register_limit_is_a_kernel_attribute(device, how):
     bounds = ptx.get_kernel("bounded").attributes.num_regs()
     assert registers(16, "bounded") == bounds  # the kernel's launch bounds take precedence over the option
     assert registers(16, "after") == 16
+
+
+def library_of_machine_code():
+    """An archive with one object file whose fat binary holds machine code only, as nvcc -rdc=true -arch=sm_90 makes it."""
+    code = b"machine code".ljust(16, b"\0")
+    entry = struct.pack("<HHIQ48x", 2, 1, 64, len(code)) + code
+    fatbin = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry)) + entry
+    names = b"\0__nv_relfatbin\0.shstrtab\0"
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH",
+        b"\x7fELF\x02\x01\x01",
+        1,
+        62,
+        1,
+        0,
+        0,
+        64 + len(fatbin) + len(names),
+        0,
+        64,
+        0,
+        0,
+        64,
+        3,
+        2,
+    )
+    sections = bytes(64)
+    for name, at, size in ((1, 64, len(fatbin)), (16, 64 + len(fatbin), len(names))):
+        sections += struct.pack("<IIQQQQIIQQ", name, 1, 0, 0, at, size, 0, 0, 1, 0)
+    member = header + fatbin + names + sections
+    member += b"\n" * (len(member) % 2)
+    return b"!<arch>\n" + f"{'member.o/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(member):<10}`\n".encode() + member
+
+
+@pytest.mark.cpu_only  # a GPU links machine code
+def test_function_of_a_library_without_ptx_raises_an_error_that_names_the_cause(device):
+    arch = f"sm_{device.arch}"
+    main = pieces("ptx", arch)[1]
+    linker = Linker(main, ObjectCode.from_library(library_of_machine_code()), options=LinkerOptions(arch=arch))
+    with pytest.raises(CUDAError, match="1 members of the linked libraries hold machine code for GPUs only") as caught:
+        linker.link("cubin")
+    assert "helper_func" in str(caught.value)

@@ -307,3 +307,12 @@ def test_memory_of_a_managed_pool_accepts_advice(device, stream):
 
 def test_pool_attributes_keep_the_pool(device):
     assert DeviceMemoryResource(device).attributes.reuse_follow_event_dependencies in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("numa_id", "error"),
+    [(True, ValueError), (False, ValueError), (-1, ValueError), (1.5, TypeError), ("0", TypeError)],
+)
+def test_host_with_an_invalid_node_raises(numa_id, error):
+    with pytest.raises(error, match="numa_id"):
+        Host(numa_id=numa_id)

@@ -87,7 +87,10 @@ def test_loading_unlinked_code_raises():
     with pytest.raises(RuntimeError, match="link it first"):
         code.get_kernel("f")
     assert ObjectCode.from_ltoir(code.code).code_type == "ltoir"
-    assert ObjectCode.from_object(b"\x7fELF").code_type == "object"
+    unlinked = ObjectCode.from_object(b"\x7fELF")
+    assert unlinked.code_type == "object"
+    with pytest.raises(RuntimeError, match="link it first"):
+        unlinked.get_kernel("f")
     assert ObjectCode.from_fatbin(b"x").code_type == "fatbin"
 
 
@@ -194,14 +197,14 @@ def test_concurrent_loads_load_the_code_once():
 
 
 @pytest.mark.parametrize(("machine", "name"), [(62, "x86-64"), (183, "AArch64"), (243, "another machine")])
-@pytest.mark.parametrize("kind", ["cubin", "object"])
+@pytest.mark.parametrize("kind", ["cubin", "library"])
 def test_elf_file_for_another_machine_raises_an_error_that_names_it(machine, name, kind):
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
     names = b"\0.shstrtab\0"
     header = struct.pack("<16sHHIQQQIHHHHHH", ident, 1, machine, 1, 0, 0, 64 + 16, 0, 64, 0, 0, 64, 2, 1)
     table = struct.pack("<IIQQQQIIQQ", 1, 3, 0, 0, 64, len(names), 0, 0, 1, 0)
     file = header + names.ljust(16, b"\0") + bytes(64) + table
-    make = ObjectCode.from_cubin if kind == "cubin" else ObjectCode.from_object
+    make = ObjectCode.from_cubin if kind == "cubin" else ObjectCode.from_library
     with pytest.raises(CUDAError, match=f"ELF file for {name}.*not for a GPU") as caught:
         make(file).get_kernel("k")
     assert caught.value.code == 200

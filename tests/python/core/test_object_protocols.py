@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import pickle
 import sys
 import weakref
@@ -265,6 +266,23 @@ def test_internal_class_cannot_be_instantiated(name: str) -> None:
     for make in makers[1:] if name == "Stream" else makers:
         with pytest.raises(RuntimeError, match=r"^(\w+) objects cannot be instantiated directly: use \w"):
             make()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GraphicsResource", "TensorMapDescriptor", "graph.GraphBuilder", "graph.GraphCondition", "graph.EmptyNode",
+        "graph.KernelNode", "texture.OpaqueArray", "texture.MipmappedArray", "texture.ResourceDescriptor",
+        "texture.SurfaceObject", "texture.TextureObject", "_resources.DeviceResources", "_resources.SMResource",
+        "_ipc.IPCEventDescriptor", "_ipc.IPCBufferDescriptor", "_ipc.IPCAllocationHandle",
+        "_memory.GraphMemoryResourceAttributes",
+    ],
+)  # fmt: skip
+def test_class_that_is_not_called_says_what_to_use(name: str) -> None:
+    module, _, label = f"cuda.core.{name}".rpartition(".")
+    cls = getattr(importlib.import_module(module), label)
+    with pytest.raises(RuntimeError, match=rf"^{label} objects cannot be instantiated directly: use \w"):
+        cls()
 
 
 def test_options_compare_and_pickle_by_value() -> None:

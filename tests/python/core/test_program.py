@@ -436,3 +436,21 @@ def test_options_behave_like_a_dataclass():
         hash(one)
     one.std = "c++20"
     assert one == options(std="c++20")
+
+
+def test_wrong_target_or_name_expression_raises_an_error_that_names_the_argument(device):
+    program = Program('extern "C" __global__ void k() {}', "c++")
+    with pytest.raises(ValueError, match="target_type: 'exe' is no code type"):
+        program.compile("exe")
+    with pytest.raises(TypeError, match=r"name_expressions\[1\] must be a str or bytes, not float"):
+        program.compile("ptx", name_expressions=("k", 1.5))
+    with pytest.raises(TypeError, match="name_expressions must be a tuple of names, not int"):
+        program.compile("ptx", name_expressions=3)
+    with pytest.raises(TypeError, match="not one name"):
+        program.compile("ptx", name_expressions="k")
+
+
+def test_name_expressions_are_taken_as_text_and_as_bytes(device):
+    program = Program("template <class T> __global__ void k(T* p) { *p = 1; }", "c++")
+    for name in ("k<int>", b"k<int>", bytearray(b"k<int>")):
+        assert program.compile("ptx", name_expressions=[name]).get_kernel("k<int>").num_arguments == 1

@@ -91,6 +91,8 @@ def test_settings_that_it_has_not_are_refused_as_to_a_user(other):
     handle = nvml.device_get_handle_by_index_v2(0)
     assert nvml.device_get_virtualization_mode(handle) == nvml.GpuVirtualizationMode.NONE
     assert nvml.device_get_capabilities(handle) == 0
+    licenses = nvml.device_get_grid_licensable_features_v4(handle)
+    assert not licenses.is_grid_license_supported and len(licenses.grid_licensable_features) == 0
     nvml.device_set_compute_mode(handle, nvml.ComputeMode.COMPUTEMODE_DEFAULT)
     nvml.device_set_persistence_mode(handle, 1)
     with pytest.raises(nvml.NoPermissionError):

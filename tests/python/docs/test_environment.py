@@ -62,5 +62,7 @@ def test_every_variable_in_the_docs_exists() -> None:
     known = set(named_on_the_page()) | set(re.findall(r"CUCORE_[A-Z0-9_]+", (ROOT / "CMakeLists.txt").read_text()))
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         spoken = set(re.findall(r"\b(CUCORE_[A-Z0-9_]+)\b", path.read_text()))
-        in_headers = {name for name in spoken if name in ("CUCORE_CALL", "CUCORE_EXPORT", "CUCORE_FN", "CUCORE_PROTECTION")}
+        in_headers = {
+            name for name in spoken if name in ("CUCORE_CALL", "CUCORE_EXPORT", "CUCORE_FN", "CUCORE_PROTECTION")
+        }
         assert spoken - known - in_headers == set(), f"{path.name} speaks of variables that nothing reads"

@@ -158,3 +158,37 @@ def test_new_stream_waits_for_the_context_event(context: Any, check: Any, stream
         check(d.cuCtxSetCurrent(context))
     check(d.cuStreamSynchronize(stream))
     check(d.cuEventDestroy(event))
+
+
+def used(check: Any) -> tuple[int, int]:
+    """Bytes of graph memory in use, and the most since the last reset."""
+    names = d.CUgraphMem_attribute
+    return tuple(
+        int(check(d.cuDeviceGetGraphMemAttribute(0, name)))
+        for name in (names.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, names.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
+    )
+
+
+@pytest.mark.parametrize("frees", [False, True], ids=["allocated", "freed"])
+def test_used_memory_is_counted_at_the_launch(check: Any, stream: Any, gate: Gate, frees: bool) -> None:
+    check(d.cuStreamBeginCapture(stream, RELAXED))
+    memory = int(check(d.cuMemAllocAsync(1 << 20, stream)))
+    check(d.cuMemsetD32Async(memory, 1, WORDS, stream))
+    if frees:
+        check(d.cuMemFreeAsync(memory, stream))
+    graph = check(d.cuStreamEndCapture(stream))
+    executable = check(d.cuGraphInstantiate(graph, 0))
+    check(d.cuDeviceSetGraphMemAttribute(0, d.CUgraphMem_attribute.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, 0))
+    before, _ = used(check)
+    gate.wait(stream)
+    check(d.cuGraphLaunch(executable, stream))
+    current, high = used(check)
+    gate.open(stream)
+    assert high >= before + (1 << 20)
+    if not frees:
+        assert current >= before + (1 << 20)
+        check(d.cuMemFreeAsync(memory, stream))
+        check(d.cuStreamSynchronize(stream))
+    assert used(check)[0] == before
+    check(d.cuGraphExecDestroy(executable))
+    check(d.cuGraphDestroy(graph))

@@ -35,7 +35,9 @@ class GraphBuilder:
     _stream: Any  # a Stream; None once closed
 
     def __init__(self) -> None:
-        raise RuntimeError("a GraphBuilder comes from create_graph_builder() of a Device or a Stream")
+        raise RuntimeError(
+            "GraphBuilder objects cannot be instantiated directly: use create_graph_builder() of a Device or a Stream"
+        )
 
     @classmethod
     def _init(cls, stream: Any) -> GraphBuilder:

@@ -159,7 +159,7 @@ class GraphCondition:
     _handle: int
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("a GraphCondition comes from create_condition(); it cannot be made directly")
+        raise RuntimeError("GraphCondition objects cannot be instantiated directly: use create_condition()")
 
     @classmethod
     def _make(cls, handle: int) -> GraphCondition:

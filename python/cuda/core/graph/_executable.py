@@ -38,7 +38,7 @@ class ExecutableGraphNode:
     _node: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("ExecutableGraphNode comes from graph[node]; cannot be made directly")
+        raise RuntimeError("ExecutableGraphNode objects cannot be instantiated directly: use graph[node]")
 
     @classmethod
     def _make(cls, graph: Graph, node: GraphNode) -> Self:

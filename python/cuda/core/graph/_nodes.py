@@ -97,7 +97,9 @@ class GraphNode(_Adder):
     _valid: bool
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("nodes come from the methods of a GraphDefinition or of other nodes")
+        raise RuntimeError(
+            f"{type(self).__name__} objects cannot be instantiated directly: use the methods of a GraphDefinition"
+        )
 
     @classmethod
     def _make(cls, graph: GraphDefinition, handle: int) -> Self:
@@ -198,7 +200,9 @@ class GraphNode(_Adder):
         return hash((GraphNode, self._handle))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} handle={self._handle:#x}{'' if self._valid else ' destroyed'}>"
+        from ._text import text_of
+
+        return text_of(self)
 
 
 class EmptyNode(GraphNode):
