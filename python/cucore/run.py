@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, elf, terminal
+from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, STANDIN_FOLDER, elf, terminal
 
 
 def _prepend(variables: dict[str, str], name: str, *values: Path) -> None:
@@ -39,6 +39,10 @@ def environment(
     result = dict(os.environ, CUCORE_DEVICE=device)
     if device == "cpu":
         _prepend(result, "LD_LIBRARY_PATH", CPU_DRIVER_FOLDER, CUDART_FOLDER)
+        if not result.get("PATH"):
+            result["PATH"] = os.defpath  # a PATH of one folder would hide the system's programs
+        _prepend(result, "PATH", STANDIN_FOLDER)
+        result["CUCORE_RUN_PYTHON"] = sys.executable
         loaded = preloads(executable) if executable is not None else []
         if cudart is not None:
             loaded = [CUDART_FOLDER / f"libcudart.so.{cudart}"]
