@@ -32,6 +32,13 @@ def preloads(executable: str) -> list[Path]:
     return [path for name in dynamic.needed if (path := CUDART_FOLDER / name).is_file()]
 
 
+def has_static_runtime(executable: str) -> bool:
+    """Whether nvcc has linked NVIDIA's runtime into the program: it holds device code and needs no runtime library."""
+    path = Path(executable)
+    needed = elf.read_dynamic(path).needed
+    return elf.has_section(path, ".nv_fatbin") and not any(name.startswith("libcudart.so.") for name in needed)
+
+
 def environment(
     device: str, devices: int | None = None, executable: str | None = None, cudart: int | None = None
 ) -> dict[str, str]:
@@ -70,5 +77,10 @@ def run(program: Sequence[str], device: str = "cpu", devices: int | None = None,
     if executable is None:
         terminal.complain("run", f"{command[0]}: no such program")
         return 127
+    if device == "cpu" and has_static_runtime(executable):
+        terminal.complain(
+            "run",
+            f"{command[0]} contains NVIDIA's runtime library, which accepts no driver but NVIDIA's; link it with `nvcc -cudart shared`",
+        )
     sys.stdout.flush()
     os.execve(executable, command, environment(device, devices, executable, cudart))

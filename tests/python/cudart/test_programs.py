@@ -36,7 +36,8 @@ pytestmark = pytest.mark.skipif(
 
 def build(folder: Path, name: str, sources: tuple[str, ...], *options: str) -> Path:
     program = folder / name
-    command = [NVCC, "-std=c++17", "-cudart", "shared", f"-L{folder}", *options, "-o", program]
+    runtime = [] if "-cudart" in options else ["-cudart", "shared"]
+    command = [NVCC, "-std=c++17", *runtime, f"-L{folder}", *options, "-o", program]
     command += [PROGRAMS / source for source in sources]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -53,6 +54,7 @@ BUILDS: dict[str, Callable[[Path], Path]] = {
         f, "launch_runpath", ("launch.cu",), *PTX, "-Xlinker", f"-rpath={TOOLKIT / 'lib'},--enable-new-dtags"
     ),
     "cubin_only": lambda f: build(f, "cubin_only", ("launch.cu",), "-gencode", "arch=compute_90,code=sm_90"),
+    "static": lambda f: build(f, "static", ("textures.cu",), *PTX, "-cudart", "static"),
     "variables": lambda f: build(f, "variables", ("variables.cu",), *PTX),
     "streams": lambda f: build(f, "streams", ("streams.cu",), *PTX),
     "textures": lambda f: build(f, "textures", ("textures.cu",), *PTX),
@@ -91,7 +93,9 @@ def check(done: subprocess.CompletedProcess[str], expected: str) -> None:
 
 @pytest.mark.parametrize("name", ["launch", "variables", "streams", "textures", "per_thread", "thrust"])
 def test_nvcc_program_prints_the_expected_output(programs: dict[str, Future[Path]], name: str) -> None:
-    check(run(programs[name].result()), name)
+    done = run(programs[name].result())
+    check(done, name)
+    assert done.stderr == ""
 
 
 def test_arch_sm_90_alone_keeps_ptx_in_the_program(programs: dict[str, Future[Path]]) -> None:
@@ -110,6 +114,13 @@ def test_program_with_machine_code_only_says_which_option_adds_ptx(programs: dic
     assert done.returncode == 1
     assert "no kernel image is available" in done.stdout
     assert "machine code for GPUs only" in done.stderr and "-gencode arch=compute_90,code=compute_90" in done.stderr
+
+
+@pytest.mark.cpu_only
+def test_program_with_the_static_runtime_says_how_to_link_it(programs: dict[str, Future[Path]]) -> None:
+    done = run(programs["static"].result())
+    assert done.returncode == 1 and "operation not supported" in done.stdout
+    assert "nvcc -cudart shared" in done.stderr
 
 
 def test_program_of_cuda_12_gets_its_own_signatures_and_structs(
