@@ -54,6 +54,8 @@ BUILDS: dict[str, Callable[[Path], Path]] = {
         f, "launch_runpath", ("launch.cu",), *PTX, "-Xlinker", f"-rpath={TOOLKIT / 'lib'},--enable-new-dtags"
     ),
     "cubin_only": lambda f: build(f, "cubin_only", ("launch.cu",), "-gencode", "arch=compute_90,code=sm_90"),
+    "rdc": lambda f: build(f, "rdc", ("rdc_main.cu", "rdc_part.cu"), *PTX, "-rdc=true"),
+    "rdc_sm_90": lambda f: build(f, "rdc_sm_90", ("rdc_main.cu", "rdc_part.cu"), "-arch=sm_90", "-rdc=true"),
     "static": lambda f: build(f, "static", ("textures.cu",), *PTX, "-cudart", "static"),
     "variables": lambda f: build(f, "variables", ("variables.cu",), *PTX),
     "streams": lambda f: build(f, "streams", ("streams.cu",), *PTX),
@@ -115,6 +117,11 @@ def test_nvcc_program_prints_the_expected_output(programs: Programs, name: str) 
     done = run(programs[name])
     check(done, name)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["rdc", "rdc_sm_90"])
+def test_relocatable_code_of_several_files_is_linked(programs: Programs, name: str) -> None:
+    check(run(programs[name]), "rdc_main")
 
 
 @pytest.mark.cpu_only
