@@ -18,7 +18,8 @@ def coverage(facts: dict[str, Any]) -> str:
     out += (
         "Counted from the symbols of the library when it is built; ``cucore coverage`` prints the same. A function that is not\n"
         "there answers ``CUDA_ERROR_NOT_SUPPORTED`` (the runtime API: ``cudaErrorNotSupported``); on a GPU every function is the\n"
-        "driver's own.\n\n"
+        "driver's own. The runtime API is also exported as ``libcudart.so.12`` and ``libcudart.so.13``, for programs compiled by\n"
+        "nvcc.\n\n"
     )
     rows = []
     for name, api in facts.items():

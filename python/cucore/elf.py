@@ -17,6 +17,28 @@ class Dynamic(NamedTuple):
     runpath: str = ""  # searched after LD_LIBRARY_PATH
 
 
+def has_section(path: Path, name: str) -> bool:
+    """Whether a 64-bit little-endian ELF file has a section of this name; False for any other file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(6) != b"\x7fELF\x02\x01":
+                return False
+            file.seek(40)
+            (table,) = struct.unpack("<Q", file.read(8))
+            file.seek(58)
+            size, count, names = struct.unpack("<HHH", file.read(6))
+            file.seek(table)
+            sections = [struct.unpack("<IIQQQQ", file.read(size)[:40]) for _ in range(count)]
+            if names >= count:  # stripped of its sections
+                return False
+            file.seek(sections[names][4])
+            strings = b"\0" + file.read(sections[names][5])
+    except (OSError, struct.error):
+        return False
+    wanted = name.encode() + b"\0"
+    return any(strings[1 + section[0] :].startswith(wanted) for section in sections)
+
+
 def read_dynamic(path: Path) -> Dynamic:
     """The dynamic section of a 64-bit little-endian ELF file; empty for any other file, such as a script."""
     try:

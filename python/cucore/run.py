@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, elf, terminal
+from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, STANDIN_FOLDER, elf, terminal
 
 
 def _prepend(variables: dict[str, str], name: str, *values: Path) -> None:
@@ -32,6 +32,13 @@ def preloads(executable: str) -> list[Path]:
     return [path for name in dynamic.needed if (path := CUDART_FOLDER / name).is_file()]
 
 
+def has_static_runtime(executable: str) -> bool:
+    """Whether nvcc has linked NVIDIA's runtime into the program: it holds device code and needs no runtime library."""
+    path = Path(executable)
+    needed = elf.read_dynamic(path).needed
+    return elf.has_section(path, ".nv_fatbin") and not any(name.startswith("libcudart.so.") for name in needed)
+
+
 def environment(
     device: str, devices: int | None = None, executable: str | None = None, cudart: int | None = None
 ) -> dict[str, str]:
@@ -39,6 +46,10 @@ def environment(
     result = dict(os.environ, CUCORE_DEVICE=device)
     if device == "cpu":
         _prepend(result, "LD_LIBRARY_PATH", CPU_DRIVER_FOLDER, CUDART_FOLDER)
+        if not result.get("PATH"):
+            result["PATH"] = os.defpath  # a PATH of one folder would hide the system's programs
+        _prepend(result, "PATH", STANDIN_FOLDER)
+        result["CUCORE_RUN_PYTHON"] = sys.executable
         loaded = preloads(executable) if executable is not None else []
         if cudart is not None:
             loaded = [CUDART_FOLDER / f"libcudart.so.{cudart}"]
@@ -66,5 +77,10 @@ def run(program: Sequence[str], device: str = "cpu", devices: int | None = None,
     if executable is None:
         terminal.complain("run", f"{command[0]}: no such program")
         return 127
+    if device == "cpu" and has_static_runtime(executable):
+        terminal.complain(
+            "run",
+            f"{command[0]} contains NVIDIA's runtime library, which accepts no driver but NVIDIA's; link it with `nvcc -cudart shared`",
+        )
     sys.stdout.flush()
     os.execve(executable, command, environment(device, devices, executable, cudart))

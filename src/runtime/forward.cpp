@@ -161,7 +161,6 @@ void install_forwards(RuntimeTable& t) {
   // libraries
   NEEDS_CONTEXT(cudaLibraryLoadData, cuLibraryLoadData)
   NEEDS_CONTEXT(cudaLibraryLoadFromFile, cuLibraryLoadFromFile)
-  NEEDS_CONTEXT(cudaLibraryUnload, cuLibraryUnload)
   NEEDS_CONTEXT(cudaLibraryGetGlobal, cuLibraryGetGlobal)
   NEEDS_CONTEXT(cudaLibraryGetManaged, cuLibraryGetManaged)
   NEEDS_CONTEXT(cudaLibraryGetUnifiedFunction, cuLibraryGetUnifiedFunction)

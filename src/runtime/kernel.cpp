@@ -2,6 +2,7 @@
 // kernel.cpp: kernels of libraries, their attributes, launches and occupancy.
 #include <mutex>
 #include <unordered_set>
+#include <vector>
 
 #include "driver/mutex.hpp"
 #include "runtime/registration.hpp"
@@ -57,10 +58,31 @@ cudaError_t enumerate(cudaKernel_t* out, unsigned count, cudaLibrary_t library) 
   });
 }
 
+/// Forgets the library's kernels: the driver may give their addresses to functions that are made
+/// later.
+cudaError_t unload_library(cudaLibrary_t library) {
+  return call_with_context([=](const DriverTable& d) {
+    unsigned count = 0;
+    std::vector<CUkernel> own;
+    if (d.cuLibraryGetKernelCount(&count, library) == CUDA_SUCCESS) {
+      own.resize(count);
+      if (d.cuLibraryEnumerateKernels(own.data(), count, library) != CUDA_SUCCESS) own.clear();
+    }
+    const CUresult code = d.cuLibraryUnload(library);
+    if (code == CUDA_SUCCESS) forget_kernels(own);
+    return code;
+  });
+}
+
 /// `entry` is a cudaKernel_t or a host stub made by nvcc.
 cudaError_t get_kernel(cudaKernel_t* kernel, const void* entry) {
   if (kernel == nullptr) return set_last_error(cudaErrorInvalidDeviceFunction);
-  if (!is_kernel(entry)) return kernel_of_stub(kernel, entry);
+  if (!is_kernel(entry)) {
+    cudaKernel_t found = nullptr;
+    const cudaError_t code = kernel_of_stub(&found, entry);
+    if (code == cudaSuccess) *kernel = found;
+    return code;
+  }
   *kernel = static_cast<cudaKernel_t>(const_cast<void*>(entry));
   return cudaSuccess;
 }
@@ -259,6 +281,12 @@ void register_kernel(CUkernel kernel) {
   k.known.insert(kernel);
 }
 
+void forget_kernels(std::span<const CUkernel> gone) {
+  Kernels& k = kernels();
+  const std::lock_guard lock{k.mutex};
+  for (const CUkernel kernel : gone) k.known.erase(kernel);
+}
+
 CUresult function_of(const void* func, CUfunction* function) {
   if (func == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (is_kernel(func))
@@ -272,6 +300,7 @@ CUresult function_of(const void* func, CUfunction* function) {
 }
 
 void install_kernels(RuntimeTable& t) {
+  t.cudaLibraryUnload = unload_library;
   t.cudaLibraryGetKernel = library_kernel;
   t.cudaLibraryEnumerateKernels = enumerate;
   t.cudaGetKernel = get_kernel;

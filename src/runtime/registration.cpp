@@ -98,12 +98,17 @@ FatBinary* register_fat_binary(const void* wrapper) noexcept {
 
 void unregister_fat_binary(FatBinary* binary) noexcept {
   Registry& r = registry();
+  std::vector<CUkernel> kernels;
   {
     const std::lock_guard lock{r.mutex};
     if (r.binaries.erase(binary) == 0) return;
+    for (const auto& [address, stub] : r.stubs) {
+      if (stub.binary == binary && stub.kernel != nullptr) kernels.push_back(stub.kernel);
+    }
     std::erase_if(r.stubs, [=](const auto& row) { return row.second.binary == binary; });
     std::erase_if(r.variables, [=](const auto& row) { return row.second.binary == binary; });
   }
+  forget_kernels(kernels);
   const std::unique_ptr<FatBinary> owned{binary};
   if (owned->library == nullptr) return;
   try {

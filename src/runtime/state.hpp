@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -34,6 +35,8 @@ void set_thread_device(CUdevice device) noexcept;
 /// The CUfunction of a runtime argument `const void* func`.
 CUresult function_of(const void* func, CUfunction* function);
 void register_kernel(CUkernel kernel);
+/// Called when the library of these kernels is unloaded.
+void forget_kernels(std::span<const CUkernel> gone);
 
 /// Calls a body that returns CUresult or cudaError_t, and sets the thread's last error.
 template <class Body>

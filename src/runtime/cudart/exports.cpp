@@ -8,6 +8,10 @@
 using cucore::runtime;
 using cucore::cudart::per_thread;
 
+#if CUCORE_CUDART_MAJOR == 13
+static_assert(CUCORE_CUDART_VERSION == CUDART_VERSION);
+#endif
+
 namespace {
 
 /// The newest version of driver functions that programs of this library may get: their signatures

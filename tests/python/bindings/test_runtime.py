@@ -163,3 +163,30 @@ def test_kernel_of_a_library_launches(check: Any) -> None:
     assert list(back) == list(range(100, 132))
     check(runtime.cudaFree(pointer))
     check(runtime.cudaLibraryUnload(library))
+
+
+EMPTY_KERNEL = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry empty() { ret; }\n"
+
+
+def test_launch_of_a_wrong_shape_returns_invalid_configuration(check: Any) -> None:
+    library = check(runtime.cudaLibraryLoadData(EMPTY_KERNEL, None, None, 0, None, None, 0))
+    kernel = check(runtime.cudaLibraryGetKernel(library, b"empty"))
+    one, none, many = runtime.dim3(), runtime.dim3(), runtime.dim3()
+    none.x, many.x = 0, 2048
+    wrong = runtime.cudaError_t.cudaErrorInvalidConfiguration
+    assert runtime.cudaLaunchKernel(kernel, none, one, 0, 0, 0)[0] == wrong
+    assert runtime.cudaLaunchKernel(kernel, one, many, 0, 0, 0)[0] == wrong
+    assert runtime.cudaGetErrorString(wrong)[1] == b"invalid configuration argument"
+    assert runtime.cudaGetLastError()[0] == wrong
+    check(runtime.cudaLaunchKernel(kernel, one, one, 0, 0, 0))
+    check(runtime.cudaLibraryUnload(library))
+
+
+def test_kernel_of_an_unloaded_library_is_unknown(check: Any) -> None:
+    library = check(runtime.cudaLibraryLoadData(EMPTY_KERNEL, None, None, 0, None, None, 0))
+    kernel = check(runtime.cudaLibraryGetKernel(library, b"empty"))
+    assert int(check(runtime.cudaGetKernel(int(kernel)))) == int(kernel)
+    address = int(kernel)
+    check(runtime.cudaLibraryUnload(library))
+    assert runtime.cudaGetKernel(address)[0] == runtime.cudaError_t.cudaErrorInvalidDeviceFunction
+    runtime.cudaGetLastError()

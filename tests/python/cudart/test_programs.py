@@ -36,7 +36,8 @@ pytestmark = pytest.mark.skipif(
 
 def build(folder: Path, name: str, sources: tuple[str, ...], *options: str) -> Path:
     program = folder / name
-    command = [NVCC, "-std=c++17", "-cudart", "shared", f"-L{folder}", *options, "-o", program]
+    runtime = [] if "-cudart" in options else ["-cudart", "shared"]
+    command = [NVCC, "-std=c++17", *runtime, f"-L{folder}", *options, "-o", program]
     command += [PROGRAMS / source for source in sources]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -53,24 +54,46 @@ BUILDS: dict[str, Callable[[Path], Path]] = {
         f, "launch_runpath", ("launch.cu",), *PTX, "-Xlinker", f"-rpath={TOOLKIT / 'lib'},--enable-new-dtags"
     ),
     "cubin_only": lambda f: build(f, "cubin_only", ("launch.cu",), "-gencode", "arch=compute_90,code=sm_90"),
+    "rdc": lambda f: build(f, "rdc", ("rdc_main.cu", "rdc_part.cu"), *PTX, "-rdc=true"),
+    "rdc_sm_90": lambda f: build(f, "rdc_sm_90", ("rdc_main.cu", "rdc_part.cu"), "-arch=sm_90", "-rdc=true"),
+    "static": lambda f: build(f, "static", ("textures.cu",), *PTX, "-cudart", "static"),
     "variables": lambda f: build(f, "variables", ("variables.cu",), *PTX),
     "streams": lambda f: build(f, "streams", ("streams.cu",), *PTX),
     "textures": lambda f: build(f, "textures", ("textures.cu",), *PTX),
     "per_thread": lambda f: build(f, "per_thread", ("per_thread.cu",), *PTX, "--default-stream", "per-thread"),
+    "devices": lambda f: build(f, "devices", ("devices.cu",), *PTX),
+    "plugin": lambda f: build(f, "plugin.so", ("plugin.cu",), *PTX, "-shared", "-Xcompiler", "-fPIC"),
     "thrust": lambda f: build(f, "thrust", ("thrust.cu",), *PTX),
     "scale": lambda f: build(f, "scale.fatbin", ("scale.cu",), *PTX, "--fatbin"),
 }
 
 
+class Programs:
+    """The programs by name. Those that the selected tests have as parameter are compiled next to each other from the
+    start, because thrust.cu takes as long as all others together; the rest when a test asks for it."""
+
+    def __init__(self, folder: Path, wanted: set[str]) -> None:
+        (folder / "libcudart.so").symlink_to(TOOLKIT / "lib" / "libcudart.so.13")  # the wheel has no name for linking
+        self.folder = folder
+        self.pool = ThreadPoolExecutor(max_workers=os.cpu_count())
+        self.builds: dict[str, Future[Path]] = {}
+        for name in sorted(wanted, key=lambda name: name != "thrust"):
+            self.submit(name)
+
+    def submit(self, name: str) -> Future[Path]:
+        if name not in self.builds:
+            self.builds[name] = self.pool.submit(BUILDS[name], self.folder)
+        return self.builds[name]
+
+    def __getitem__(self, name: str) -> Path:
+        return self.submit(name).result()
+
+
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Path]]:
-    """All programs, being compiled next to each other: thrust.cu takes as long as the others together."""
+def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     assert NVCC.exists(), "nvcc is missing: pip install -r tools/requirements.txt"
-    folder = tmp_path_factory.mktemp("nvcc")
-    (folder / "libcudart.so").symlink_to(TOOLKIT / "lib" / "libcudart.so.13")  # the wheel has no name for linking
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count())
-    longest_first = sorted(BUILDS, key=lambda name: name != "thrust")
-    return {name: pool.submit(BUILDS[name], folder) for name in longest_first}
+    names = {item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")}
+    return Programs(tmp_path_factory.mktemp("nvcc"), {name for name in names if name in BUILDS})
 
 
 def run(program: Path, *arguments: str, cudart: int | None = None) -> subprocess.CompletedProcess[str]:
@@ -90,35 +113,65 @@ def check(done: subprocess.CompletedProcess[str], expected: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["launch", "variables", "streams", "textures", "per_thread", "thrust"])
-def test_nvcc_program_prints_the_expected_output(programs: dict[str, Future[Path]], name: str) -> None:
-    check(run(programs[name].result()), name)
+def test_nvcc_program_prints_the_expected_output(programs: Programs, name: str) -> None:
+    done = run(programs[name])
+    check(done, name)
+    assert done.stderr == ""
 
 
-def test_arch_sm_90_alone_keeps_ptx_in_the_program(programs: dict[str, Future[Path]]) -> None:
-    check(run(programs["launch_sm_90"].result()), "launch")
+@pytest.mark.parametrize("name", ["rdc", "rdc_sm_90"])
+def test_relocatable_code_of_several_files_is_linked(programs: Programs, name: str) -> None:
+    check(run(programs[name]), "rdc_main")
+
+
+@pytest.mark.cpu_only
+def test_variables_exist_once_per_device(programs: Programs) -> None:
+    command = [sys.executable, "-m", "cucore", "run", "--cpu", "--devices", "2", programs["devices"]]
+    check(subprocess.run(command, capture_output=True, text=True), "devices")
+
+
+def test_library_with_device_code_can_be_loaded_again(programs: Programs) -> None:
+    source = (
+        "import _ctypes, ctypes, sys\n"
+        "for _ in range(2):\n"
+        "    plugin = ctypes.CDLL(sys.argv[1])\n"
+        "    print(plugin.run_plugin(), plugin.run_plugin())\n"
+        "    _ctypes.dlclose(plugin._handle)\n"
+    )
+    done = run(Path(sys.executable), "-c", source, str(programs["plugin"]))
+    assert done.stdout == "41 42\n41 42\n", done.stderr
+
+
+def test_arch_sm_90_alone_keeps_ptx_in_the_program(programs: Programs) -> None:
+    check(run(programs["launch_sm_90"]), "launch")
 
 
 @pytest.mark.cpu_only
 @pytest.mark.parametrize("name", ["launch_rpath", "launch_runpath"])
-def test_program_with_a_path_to_nvidias_runtime_gets_ours(programs: dict[str, Future[Path]], name: str) -> None:
-    check(run(programs[name].result()), "launch")
+def test_program_with_a_path_to_nvidias_runtime_gets_ours(programs: Programs, name: str) -> None:
+    check(run(programs[name]), "launch")
 
 
 @pytest.mark.cpu_only
-def test_program_with_machine_code_only_says_which_option_adds_ptx(programs: dict[str, Future[Path]]) -> None:
-    done = run(programs["cubin_only"].result())
+def test_program_with_machine_code_only_says_which_option_adds_ptx(programs: Programs) -> None:
+    done = run(programs["cubin_only"])
     assert done.returncode == 1
     assert "no kernel image is available" in done.stdout
     assert "machine code for GPUs only" in done.stderr and "-gencode arch=compute_90,code=compute_90" in done.stderr
 
 
-def test_program_of_cuda_12_gets_its_own_signatures_and_structs(
-    programs: dict[str, Future[Path]], tmp_path: Path
-) -> None:
+@pytest.mark.cpu_only
+def test_program_with_the_static_runtime_says_how_to_link_it(programs: Programs) -> None:
+    done = run(programs["static"])
+    assert done.returncode == 1 and "operation not supported" in done.stdout
+    assert "nvcc -cudart shared" in done.stderr
+
+
+def test_program_of_cuda_12_gets_its_own_signatures_and_structs(programs: Programs, tmp_path: Path) -> None:
     program = tmp_path / "version12"
     library = f"-l:libcudart.so.12 -L{cucore.CUDART_FOLDER} -Wl,-rpath-link,{cucore.LIBRARY_FOLDER}"
     subprocess.run(["c++", "-std=c++17", PROGRAMS / "version12.cpp", "-o", program, *library.split()], check=True)
-    check(run(program, str(programs["scale"].result())), "version12")
+    check(run(program, str(programs["scale"])), "version12")
 
 
 @pytest.mark.cpu_only
