@@ -113,7 +113,7 @@ std::optional<TensorMapDataType> tensor_map_type(dlpack::DLDataType type) noexce
       {{dlpack::kDLBfloat, 16, 1}, TensorMapDataType::bfloat16},
   };
   for (const Row& row : kRows)
-    if (row.type == type) return row.is;
+    if (dlpack::is_same(row.type, type)) return row.is;
   return std::nullopt;
 }
 
