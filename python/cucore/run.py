@@ -8,15 +8,17 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from . import CPU_DRIVER_FOLDER, terminal
+from . import CPU_DRIVER_FOLDER, stand_ins, terminal
 
 
 def environment(device: str, devices: int | None = None) -> dict[str, str]:
-    """The child's environment: ours, with the device chosen and the CPU driver first on the library path."""
+    """The child's environment: ours, with the device chosen, the CPU driver first on the library path, and stand-ins for
+    compilers that make machine code."""
     result = dict(os.environ, CUCORE_DEVICE=device)
     if device == "cpu":
         folders = [str(CPU_DRIVER_FOLDER), *filter(None, [result.get("LD_LIBRARY_PATH")])]
         result["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
+        result |= stand_ins.variables(result)
     if devices is not None:
         result["CUCORE_CPU_DEVICES"] = str(devices)
     return result
