@@ -12,7 +12,7 @@ GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: sanitize sanitize-quick coverage fuzz fuzz-kernels soak protections help setup build build-all demo test test-cpp test-python test-widths lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
+.PHONY: sanitize sanitize-quick coverage fuzz fuzz-kernels soak protections neighbours help setup build build-all demo test test-cpp test-python test-widths lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -76,6 +76,9 @@ fuzz-kernels: build ## random CUDA C++ and PTX programs in every mode of the CPU
 
 protections: setup ## disables protections one by one and checks that their tests fail (long)
 	@JOBS=$(JOBS) $(PYTHON) tools/protections
+
+neighbours: build ## released wheels of other packages (numba-cuda, Triton, cuda.tile ...) on the CPU device; NAMES="Triton" runs less
+	@$(PYTHON) tools/neighbours.py --build $(BUILD) --docs docs/guide/packages.md $(NAMES)
 
 soak: build-all  ## launch, capture, compile and close for a long time; memory must stay flat
 	@CUCORE_DEVICE=cpu CUCORE_SOAK=$(or $(SOAK),50) CUCORE_LONG=1 $(PYTHON) -m pytest -v -p no:cacheprovider \

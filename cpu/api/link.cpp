@@ -3,6 +3,7 @@
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/module.hpp"
+#include "cpu/image/container.hpp"
 #include "cpu/image/image.hpp"
 #include "cpu/image/link_state.hpp"
 

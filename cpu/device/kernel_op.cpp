@@ -151,6 +151,7 @@ Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void*
   op->function = &function;
   op->shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
   op->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
+  if (function.kernel.info().tile) op->shape.block = *function.kernel.info().required_block;
   op->shape.dynamic_shared_bytes = config.sharedMemBytes;
   op->shape.cooperative = cooperative;
   if (cooperative) {  // stored like an attribute of the caller, so that a graph node keeps it

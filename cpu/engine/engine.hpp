@@ -42,6 +42,7 @@ struct KernelInfo {
   std::optional<Dim3> required_block;       ///< .reqntid
   std::optional<Dim3> required_cluster;     ///< .reqnctapercluster
   bool explicit_cluster = false;            ///< .explicitcluster
+  bool tile = false;                        ///< of Tile IR: launched with `required_block`
   std::uint32_t ptx_version = 0;            ///< 94 for .version 9.4
   std::uint32_t target = 0;                 ///< 90 for .target sm_90
 };

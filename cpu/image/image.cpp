@@ -19,6 +19,7 @@
 #include "cpu/base/compute_capability.hpp"
 #include "cpu/base/error.hpp"
 #include "cpu/engine/engine.hpp"
+#include "cpu/image/container.hpp"
 #include "cpu/image/lz4.hpp"
 #include "protection.hpp"
 
@@ -59,14 +60,34 @@ constexpr std::uint64_t kLz4 = 0x2000, kZstd = 0x8000;
   throw LoadError{CUDA_ERROR_INVALID_IMAGE, "error: not a module image: " + why};
 }
 
-[[noreturn]] void gpu_code_only(const std::string& what) {
+/// `maker`: the tool that made the code, where the code says so.
+[[noreturn]] void gpu_code_only(const std::string& what, const std::string& maker = {}) {
   throw LoadError{
       CUDA_ERROR_NO_BINARY_FOR_GPU,
-      "error: " + what +
-          " holds machine code for GPUs only, and the CPU device runs PTX. Compile to PTX (nvcc "
-          "-gencode arch=compute_90,code=compute_90, or NVRTC with -arch=compute_90), or embed PTX "
-          "next to the "
-          "machine code"};
+      "error: " + what + " holds machine code for GPUs only" +
+          (maker.empty() ? "" : " (made by " + maker + ")") +
+          ", and the CPU device runs PTX. Start the program with `cucore run --cpu`, which puts a "
+          "ptxas in front that keeps the PTX, with empty caches of compiled code; or compile to "
+          "PTX "
+          "(nvcc -gencode arch=compute_90,code=compute_90, or NVRTC with -arch=compute_90); or "
+          "embed PTX next to the machine code"};
+}
+
+/// The tool and its version in a note of ptxas or nvlink: "ptxas", zero, "Cuda compilation tools,
+/// release ...", zero.
+std::string maker_in(std::string_view note) {
+  const std::size_t version = note.find("Cuda compilation tools");
+  if (version == note.npos || version < 2 || note[version - 1] != '\0') return {};
+  const std::size_t before = note.rfind('\0', version - 2);
+  const std::string_view tool =
+      note.substr(before == note.npos ? 0 : before + 1, version - 2 - before);
+  std::string_view text = note.substr(version);
+  text = text.substr(0, text.find('\0'));
+  const auto printable = [](unsigned char c) { return c >= ' ' && c < 127; };
+  if (tool.size() > 32 || text.size() > 128 || !std::ranges::all_of(tool, printable) ||
+      !std::ranges::all_of(text, printable))
+    return {};
+  return std::string{tool} + ", " + std::string{text};
 }
 
 /// Reads a T at `offset`; fails when the image ends before.
@@ -187,6 +208,7 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
   const auto names = section_at(header.e_shstrndx);
   const std::string_view name_bytes = piece(image, names.sh_offset, names.sh_size);
   std::vector<std::string> texts;
+  std::string maker;
   bool has_fatbin = false;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     const auto section = section_at(i);
@@ -196,6 +218,8 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
       has_fatbin = true;
       add_texts_of_fatbins(piece(image, section.sh_offset, section.sh_size), texts);
     }
+    if (name == ".note.nv.tkinfo")
+      maker = maker_in(piece(image, section.sh_offset, section.sh_size));
     if (name != kContainerSection) continue;
     std::string_view body = piece(image, section.sh_offset, section.sh_size);
     while (!body.empty()) {
@@ -207,7 +231,7 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
   if (texts.empty() && header.e_machine != EM_CUDA && !has_fatbin)
     invalid("an ELF file for another machine (number " + std::to_string(header.e_machine) +
             "; a GPU's is " + std::to_string(EM_CUDA) + "), and no fat binary in it");
-  if (texts.empty()) gpu_code_only("this cubin");
+  if (texts.empty()) gpu_code_only("this cubin", maker);
   return texts;
 }
 
@@ -376,52 +400,6 @@ std::string limit_registers(std::string_view ptx, unsigned registers) {
     }
   }
   return out.append(ptx.substr(copied));
-}
-
-std::string make_container(const std::vector<std::string>& texts) {
-  static constexpr char kNames[] = "\0.shstrtab\0.cucore.ptx";
-  std::string body;
-  for (const std::string& text : texts) body.append(text).push_back('\0');
-  Elf64_Ehdr header{};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_ident[EI_VERSION] = EV_CURRENT;
-  header.e_type = ET_REL;
-  header.e_machine = EM_CUDA;
-  header.e_version = EV_CURRENT;
-  header.e_ehsize = sizeof header;
-  header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = 3;
-  header.e_shstrndx = 1;
-  const std::size_t names_at = sizeof header, body_at = names_at + sizeof kNames;
-  header.e_shoff = (body_at + body.size() + 7) / 8 * 8;
-  Elf64_Shdr sections[3]{};
-  sections[1] = {.sh_name = 1,
-                 .sh_type = SHT_STRTAB,
-                 .sh_flags = 0,
-                 .sh_addr = 0,
-                 .sh_offset = names_at,
-                 .sh_size = sizeof kNames,
-                 .sh_link = 0,
-                 .sh_info = 0,
-                 .sh_addralign = 1,
-                 .sh_entsize = 0};
-  sections[2] = {.sh_name = 11,
-                 .sh_type = SHT_PROGBITS,
-                 .sh_flags = 0,
-                 .sh_addr = 0,
-                 .sh_offset = body_at,
-                 .sh_size = body.size(),
-                 .sh_link = 0,
-                 .sh_info = 0,
-                 .sh_addralign = 1,
-                 .sh_entsize = 0};
-  std::string out{reinterpret_cast<const char*>(&header), sizeof header};
-  out.append(kNames, sizeof kNames).append(body);
-  out.resize(header.e_shoff, '\0');
-  out.append(reinterpret_cast<const char*>(sections), sizeof sections);
-  return out;
 }
 
 std::string read_image_file(const char* path) {

@@ -12,8 +12,6 @@
 
 namespace cucpu::driver {
 
-inline constexpr char kContainerSection[] = ".cucore.ptx";
-
 /// The PTX texts of an image. `size` may be 0: images contain their own length, and PTX text ends
 /// with a zero byte. Throws LoadError: 200 for an invalid image, 209 for GPU machine code without
 /// PTX (the message says what to do).
@@ -27,9 +25,6 @@ std::vector<std::string> ptx_of_archive(std::string_view archive, std::size_t& s
 /// PTX with a register limit (CU_JIT_MAX_REGISTERS): `.maxnreg` on every entry without bounds of
 /// its own, which override the option.
 std::string limit_registers(std::string_view ptx, unsigned registers);
-
-/// A container: an ELF file with the texts in `.cucore.ptx`.
-std::string make_container(const std::vector<std::string>& texts);
 
 /// The bytes of a file, terminated by a zero byte. Fails with 301.
 std::string read_image_file(const char* path);

@@ -183,7 +183,11 @@ struct Function {
   std::optional<std::array<std::uint32_t, 3>> maxntid, reqntid, reqnctapercluster;
   std::uint32_t minnctapersm = 0, maxnctapersm = 0, maxnreg = 0, maxclusterrank = 0;
   bool explicitcluster = false, blocks_are_clusters = false;
+  std::uint32_t language = 0;  ///< .language; kTileLanguage for kernels of Tile IR
 };
+
+/// Kernels of Tile IR are launched with a grid of tile blocks; their threads are .reqntid.
+inline constexpr std::uint32_t kTileLanguage = 7;
 
 struct File {
   std::uint32_t number;

@@ -9,6 +9,12 @@ namespace cucpu::ptx {
 void Parser::parse_params(Function& f, std::vector<std::uint32_t>& into) {
   if (accept(")")) return;
   do {
+    if (token_.kind == Token::Kind::dotted && token_.text == "hidden") {
+      error(
+          ".hidden parameters are set by host code of Tile IR, which the CPU device does not run; "
+          "compile for sm_80, as cucore's stand-ins do (`cucore run --cpu`)");
+      return skip_statement();
+    }
     Head head;
     if (!parse_head(head)) return skip_statement();
     if (head.space != Space::param && head.space != Space::reg) {
@@ -86,6 +92,8 @@ void Parser::parse_directives(Function& f) {
       f.noreturn = true;
     else if (word == "abi_preserve" || word == "abi_preserve_control")
       (void)parse_count("a number");
+    else if (word == "language")
+      number(f.language);
     else if (word == "pragma") {
       do {
         if (token_.kind != Token::Kind::string) {
@@ -336,6 +344,7 @@ void Parser::parse_statement() {
     const std::string_view word = token_.text;
     if (word == "reg") return parse_registers();
     if (word == "loc") return parse_loc();
+    if (word == "loc_intermediate") return parse_intermediate_loc();
     if (word == "file") return parse_file();
     if (word == "section") return parse_section();
     if (word == "pragma") {
@@ -460,6 +469,16 @@ void Parser::parse_registers() {
 }
 
 // .loc file line column [, function_name label [+ offset], inlined_at file line column]
+/// A position in the Tile IR that the PTX was made from.
+void Parser::parse_intermediate_loc() {
+  advance();
+  for (int i = 0; i < 3; ++i) {
+    if (token_.kind != Token::Kind::integer)
+      return error("expected file, line and column after .loc_intermediate, found " + found());
+    advance();
+  }
+}
+
 void Parser::parse_loc() {
   advance();
   SourceLine line{};

@@ -41,9 +41,28 @@ bool runs_on(std::uint32_t device, std::uint32_t target, char suffix) {
   return target <= device;
 }
 
+/// Replaces the copy of the Tile IR in a text, which has a syntax of its own, by spaces.
+void blank_intermediate_source(std::string& text) {
+  static constexpr std::string_view kSection = ".nv_intermediate_source_section",
+                                    kBegin = ".source_begin", kEnd = ".source_end";
+  std::size_t at = text.find(kSection);
+  if (at == text.npos || (at != 0 && text[at - 1] != '\n')) return;
+  const std::size_t start = at;
+  for (int depth = 0; at < text.size(); ++at) {
+    if (text.compare(at, kBegin.size(), kBegin) == 0) at = text.find(kEnd, at);
+    if (at == text.npos) break;
+    depth += text[at] == '{' ? 1 : text[at] == '}' ? -1 : 0;
+    if (text[at] == '}' && depth == 0) break;
+  }
+  if (at >= text.size()) return;  // no end: the parser reports the section
+  for (std::size_t i = start; i <= at; ++i)
+    if (text[i] != '\n') text[i] = ' ';
+}
+
 }  // namespace
 
 Parsed parse(std::string text, Diagnostics& diagnostics, std::uint32_t device) {
+  blank_intermediate_source(text);
   auto module = std::make_unique<Module>();
   module->name = diagnostics.file();
   module->text = std::move(text);
@@ -237,6 +256,7 @@ void Parser::parse_top() {
   if (word == "section") return parse_section();
   if (word == "alias") return parse_alias();
   if (word == "loc") return parse_loc();
+  if (word == "loc_intermediate") return parse_intermediate_loc();
   if (word == "pragma") {
     advance();
     do {

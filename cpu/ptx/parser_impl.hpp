@@ -107,6 +107,7 @@ class Parser {
   void parse_label();
   void parse_prototype(Label& label);
   void parse_loc();
+  void parse_intermediate_loc();
   void close_scope();
   void finish_labels();
   std::uint32_t reference_label(std::string_view name, Location where);

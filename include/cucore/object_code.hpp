@@ -80,6 +80,8 @@ class CUCORE_EXPORT ObjectCode {
   [[nodiscard]] std::vector<std::string> kernel_names() const;
   /// The loaded library and its module in the current context. They live as long as this object.
   [[nodiscard]] CUlibrary handle() const;
+  /// The same for a program that unloads the library itself: this object then does not.
+  [[nodiscard]] CUlibrary lend_handle() const;
   [[nodiscard]] CUmodule get_module() const;      ///< in the current context
   [[nodiscard]] bool is_loaded() const noexcept;  ///< the driver has it
 

@@ -89,6 +89,8 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_CPU_DUMP": (_dumps, "a list of ptx, thread, block, asm and after:NAME of a pass"),
     "CUCORE_CPU_DUMP_DIR": (None, "a folder"),
     "CUCORE_RUN_PYTHON": (_absolute, "an absolute path"),
+    "CUCORE_STAND_INS": (_one_of("0", "1"), "0 or 1"),
+    "CUCORE_PTXAS": (_absolute, "an absolute path"),
     "CUCORE_SITE_PACKAGES": (None, "folders, separated by colons"),
     "CUCORE_LEAK_WARNINGS": (None, "any text"),
 }

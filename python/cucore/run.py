@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, STANDIN_FOLDER, elf, terminal
+from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, STANDIN_FOLDER, elf, stand_ins, terminal
 
 
 def _prepend(variables: dict[str, str], name: str, *values: Path) -> None:
@@ -42,7 +42,8 @@ def has_static_runtime(executable: str) -> bool:
 def environment(
     device: str, devices: int | None = None, executable: str | None = None, cudart: int | None = None
 ) -> dict[str, str]:
-    """The child's environment: ours, with the device chosen and the CPU driver first on the library path."""
+    """The child's environment: ours, with the device chosen, the CPU driver first on the library path, and stand-ins for
+    compilers that make machine code."""
     result = dict(os.environ, CUCORE_DEVICE=device)
     if device == "cpu":
         _prepend(result, "LD_LIBRARY_PATH", CPU_DRIVER_FOLDER, CUDART_FOLDER)
@@ -55,6 +56,7 @@ def environment(
             loaded = [CUDART_FOLDER / f"libcudart.so.{cudart}"]
         if loaded:
             _prepend(result, "LD_PRELOAD", *loaded)
+        result |= stand_ins.variables(result)
     if devices is not None:
         result["CUCORE_CPU_DEVICES"] = str(devices)
     return result

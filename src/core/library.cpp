@@ -177,6 +177,10 @@ Library::~Library() {
     const std::lock_guard lock{all.mutex};
     all.libraries.erase(handle_);
   }
+  if (lent_.load(std::memory_order_relaxed)) {
+    static_cast<void>(log_.release());  // the driver may still write to it
+    return;
+  }
   if (handle_ == nullptr || !may_free()) return;
   unloaded_code.fetch_add(1);
   const Waiting waiting;  // for kernels in flight, and so for the host functions before them

@@ -36,6 +36,12 @@ class Library {
   static std::shared_ptr<Library> find(CUlibrary handle);
 
   [[nodiscard]] CUlibrary handle() const noexcept { return handle_; }
+  /// The handle for a program that may unload the library itself, as numba-cuda does. From now on
+  /// nobody else unloads it: a second unload could hit another library with the same handle.
+  [[nodiscard]] CUlibrary lend() noexcept {
+    lent_.store(true, std::memory_order_relaxed);
+    return handle_;
+  }
   /// The code this was loaded from.
   [[nodiscard]] const std::shared_ptr<const CodeImage>& image() const noexcept { return image_; }
   /// Throws what `fail` throws, with the name of the code and the driver's compile log: a driver
@@ -44,6 +50,7 @@ class Library {
 
  private:
   CUlibrary handle_;
+  std::atomic<bool> lent_{false};
   std::unique_ptr<JitLog> log_;  // the driver may write to it until the library is unloaded
   const std::shared_ptr<const CodeImage> image_;
 };

@@ -198,6 +198,8 @@ void ObjectCode::attach(std::shared_ptr<void> attachment) const {
 
 CUlibrary ObjectCode::handle() const { return library()->handle(); }
 
+CUlibrary ObjectCode::lend_handle() const { return library()->lend(); }
+
 CUmodule ObjectCode::get_module() const {
   CUmodule module = nullptr;
   CUCORE_CALL(cuLibraryGetModule(&module, handle()));

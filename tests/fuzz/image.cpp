@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/image.cpp: libFuzzer harness: any image for cuModuleLoadData yields PTX texts or a
 // loader error; a container made from these texts returns the same texts.
+#include "cpu/image/container.hpp"
 #include "cpu/image/image.hpp"
 
 #include <cstdint>

@@ -274,6 +274,7 @@ void ModuleTranslator::translate_functions(Translation& result) {
     info.registers = estimated_registers(f, info);
     if (f.reqnctapercluster) info.required_cluster = dim(*f.reqnctapercluster);
     info.explicit_cluster = f.explicitcluster;
+    info.tile = f.language == ptx::kTileLanguage && f.reqntid.has_value();
     info.ptx_version = source.version;
     info.target = source.target;
     result.kernels.push_back(std::move(info));

@@ -241,11 +241,11 @@ void bind_object_code(nb::module_& m) {
         CUlibrary library = nullptr;
         {
           WithoutGil unlocked;
-          library = code.handle();
+          library = code.lend_handle();
         }
         return driver_object("CUlibrary", reinterpret_cast<std::uintptr_t>(library));
       },
-      "The CUlibrary; loads the code.");
+      "The CUlibrary; loads the code. Whoever reads it decides when to unload it.");
   c.def(
       "__eq__",
       [](const ObjectCode& code, nb::handle other) -> nb::object {

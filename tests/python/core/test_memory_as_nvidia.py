@@ -11,8 +11,8 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 from cuda.bindings import driver
 from cuda.core import (
-    CUDAError,
     Buffer,
+    CUDAError,
     Device,
     DeviceMemoryResource,
     DeviceMemoryResourceOptions,

@@ -146,6 +146,19 @@ def test_equality_and_hash_follow_object_identity():
     assert len({one, two, one}) == 2
 
 
+def test_library_whose_handle_was_read_is_unloaded_by_the_reader():
+    from cuda.bindings import driver
+
+    code = ObjectCode.from_ptx(
+        b".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry mine() { ret; }\n", name="mine"
+    )
+    handle = code.handle
+    code.get_kernel("mine")
+    del code
+    gc.collect()
+    assert driver.cuLibraryUnload(handle)[0] == driver.CUresult.CUDA_SUCCESS
+
+
 def test_handle_and_module_are_not_null():
     code = ObjectCode.from_ptx(PTX)
     assert int(code.handle) != 0

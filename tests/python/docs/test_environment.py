@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[3]
 NAME = r"((?:CUCORE|CUDA|CONDA|VIRTUAL|LD|XDG)_[A-Z][A-Z0-9_]*|HOME)"
 # A quoted name as an argument of a function that reads the environment: getenv("X"), flag("X", true), environ.get("X"), environ["X"].
 READS = re.compile(
-    rf'(?:getenv|environment|variable|text|integer|flag|number|word|setting|envvar_bool|environ\.get|environ)\s*[(\[]\s*"{NAME}"'
+    rf'(?:getenv|environment|variable|text|integer|flag|number|word|setting|envvar_bool|environ\.get|environ|now\.get)\s*[(\[]\s*"{NAME}"'
 )
 
 
@@ -16,7 +16,7 @@ def read_by_the_source() -> set[str]:
     found: set[str] = set()
     for folder in ("src", "cpu", "python"):
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".cpp", ".hpp", ".py"):
+            if path.suffix in (".c", ".cpp", ".hpp", ".py"):
                 found |= set(READS.findall(path.read_text()))
     for path in (ROOT / "python" / "cucore" / "standins").iterdir():  # shell scripts
         if path.is_file() and not path.suffix:
@@ -45,7 +45,7 @@ def test_scan_finds_every_quoted_variable_name() -> None:
     quoted: set[str] = set()
     for folder in ("src", "cpu", "python"):
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".cpp", ".hpp", ".py"):
+            if path.suffix in (".c", ".cpp", ".hpp", ".py"):
                 quoted |= set(re.findall(r'"(CUCORE_[A-Z][A-Z0-9_]*)"', path.read_text()))
     assert quoted <= read_by_the_source()
 

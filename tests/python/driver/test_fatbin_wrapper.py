@@ -69,3 +69,30 @@ def test_list_that_names_something_else_is_an_invalid_image(context: Any) -> Non
     image = wrapper(2, fatbin(CALLEE), [ctypes.create_string_buffer(b"nothing of the kind", 64)])
     code = d.cuLibraryLoadData(ctypes.addressof(image), [], [], 0, [], [], 0)[0]
     assert code == d.CUresult.CUDA_ERROR_INVALID_IMAGE
+
+
+def machine_code(note: bytes) -> bytes:
+    """An ELF file for GPUs with one note and no PTX."""
+    names = b"\0.shstrtab\0.note.nv.tkinfo\0"
+    body = 64 + len(names)
+    table = body + len(note)
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 2, 190, 1, 0, 0, table, 0, 64, 0, 0, 64, 3, 1
+    )  # fmt: skip
+    sections = struct.pack("<IIQQQQIIQQ", *[0] * 10)
+    sections += struct.pack("<IIQQQQIIQQ", 1, 3, 0, 0, 64, len(names), 0, 0, 1, 0)
+    sections += struct.pack("<IIQQQQIIQQ", 11, 7, 0, 0, body, len(note), 0, 0, 4, 0)
+    return header + names + note + sections
+
+
+def test_error_of_machine_code_names_its_maker_and_what_to_do(context: Any) -> None:
+    note = b"NVIDIA Corp\0\2\0\0\0\0ptxas\0Cuda compilation tools, release 13.4, V13.4.92\0Build x\0"
+    log = ctypes.create_string_buffer(2048)
+    options = [d.CUjit_option.CU_JIT_ERROR_LOG_BUFFER, d.CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+    image = machine_code(note)
+    code = d.cuModuleLoadDataEx(image, 2, options, [ctypes.addressof(log), len(log)])[0]
+    assert code == d.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
+    text = log.value.decode()
+    assert "made by ptxas, Cuda compilation tools, release 13.4, V13.4.92" in text and "cucore run --cpu" in text
+    for damaged in (b"", b"\0", b"Cuda compilation tools", b"\xff\0Cuda compilation tools\1\0"):
+        assert d.cuModuleLoadData(machine_code(damaged))[0] == d.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU

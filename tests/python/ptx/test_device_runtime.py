@@ -154,3 +154,43 @@ LOCAL = """
 def test_local_memory_has_the_alignment_of_its_declaration(context: Any, any_width: Any) -> None:
     module = d.cuModuleLoadData((HEAD + LOCAL).encode())[1]
     assert run(module, "place", 96, block=96) == [0] * 192
+
+
+TILE = """
+.visible .entry tiles(.param .u64 out)
+.reqntid 32
+.minnctapersm 1
+.language 7
+{
+  .reg .b64 %o, %t; .reg .b32 %i;
+  .loc 1 2 3
+  .loc_intermediate 2 21 4
+  ld.param.u64 %o, [out]; mov.u32 %i, %tid.x; mul.wide.u32 %t, %i, 4; add.u64 %o, %o, %t;
+  add.u32 %i, %i, 1; st.global.u32 [%o], %i;
+  ret; }
+  .file 1 "kernel.py"
+  .file 2 "kernel.tile"
+.nv_intermediate_source_section {
+  .code_block {
+    .ir_name: "tile ir"
+    .sourceFileName: 2
+    .source_begin
+entry @tiles(%arg0: tile<ptr<f32>>) optimization_hints=<sm_90 = {}> {
+  %0 = make_token : token  }
+.source_end
+  }
+}
+"""
+
+
+@pytest.mark.cpu_only  # a GPU's driver knows tile kernels by data that ptxas writes
+def test_tile_kernel_runs_with_its_own_number_of_threads(context: Any) -> None:
+    code, module = d.cuModuleLoadData((HEAD + TILE).encode())
+    assert code == 0, code
+    assert run(module, "tiles", 16, block=1) == list(range(1, 33))
+
+
+@pytest.mark.cpu_only
+def test_hidden_parameter_is_an_error(context: Any) -> None:
+    text = TILE.replace("out)", "out, .hidden .param .align 64 .b8 map[128])")
+    assert d.cuModuleLoadData((HEAD + text).encode())[0] == d.CUresult.CUDA_ERROR_INVALID_PTX

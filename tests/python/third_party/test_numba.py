@@ -69,6 +69,26 @@ print(core.__file__)
     assert "others" not in out  # cucore's packages, not NVIDIA's
 
 
+@pytest.mark.cpu_only
+def test_numba_needs_only_the_variable_that_selects_the_cpu_device() -> None:
+    program = (
+        HEAD
+        + """
+@cuda.jit
+def fill(out):
+    out[cuda.grid(1)] = 7
+
+out = np.zeros(64, np.int32)
+fill[2, 32](out)
+print(out.sum())
+"""
+    )
+    without = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env={**without, "CUCORE_DEVICE": "cpu"})
+    assert done.stdout.split() == ["448"], done.stderr
+
+
 def test_numba_guide_program_runs() -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "guide" / "interop.md").read_text()
     program = page.split("<!-- file: first_kernel.py -->\n```python\n")[1].split("```")[0]

@@ -4,7 +4,15 @@ with exceptions and bare values."""
 
 from __future__ import annotations
 
+import os as _os
+import sys as _sys
+
 from cuda.bindings import _bindings, _lazy
+
+if "numba" in _sys.modules and _os.environ.get("CUCORE_DEVICE") == "cpu":
+    from cucore.stand_ins import name_driver as _name_driver
+
+    _name_driver()  # numba-cuda loads libcuda.so.1 by its name, and imports this module before
 
 _missing, __dir__ = _lazy.lazy(__name__, "cuda.bindings.driver")
 sizeof = _bindings.sizeof

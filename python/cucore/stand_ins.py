@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the CPU device that stand in for NVIDIA's: `ptxas` writes PTX into a container in place of machine code."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+
+from . import CPU_DRIVER_FOLDER, LIBRARY_FOLDER
+
+FOLDER = CPU_DRIVER_FOLDER / "bin"
+PTXAS = FOLDER / "ptxas"
+PRELOAD = CPU_DRIVER_FOLDER / "libcucore_stand_ins.so"
+#: Variables by which packages let users name a ptxas.
+PTXAS_VARIABLES = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
+
+
+def variables(now: Mapping[str, str]) -> dict[str, str]:
+    """The variables that put the stand-ins in front of NVIDIA's programs, for a process with the environment `now` and its
+    children. What the user has set stays; CUCORE_STAND_INS=0 switches them off."""
+    if now.get("CUCORE_STAND_INS") == "0" or not PTXAS.exists():
+        return {}
+    path = [folder for folder in now.get("PATH", os.defpath).split(os.pathsep) if folder != str(FOLDER)]
+    result = {"CUCORE_PTXAS": str(PTXAS), "PATH": os.pathsep.join([str(FOLDER), *path])}
+    result |= {name: str(PTXAS) for name in PTXAS_VARIABLES if name not in now}
+    if PRELOAD.exists():
+        others = now.get("LD_PRELOAD", "").replace(":", " ").split()  # runtimes of sanitizers must come first
+        result["LD_PRELOAD"] = " ".join([*(name for name in others if name != str(PRELOAD)), str(PRELOAD)])
+    return result
+
+
+def name_driver() -> None:
+    """Makes the name `libcuda.so.1` mean the CPU device in this process, until it ends. Without effect where the build has no
+    CPU device, or another library of that name is loaded already."""
+    named = LIBRARY_FOLDER / "libcucore_cpu_named.so"
+    if named.exists():
+        ctypes.CDLL(str(named))

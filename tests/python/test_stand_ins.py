@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stand-ins for NVIDIA's compilers: `ptxas` of the CPU device, and the variables that put it in front."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cucore import stand_ins
+
+pytestmark = [
+    pytest.mark.cpu_only,
+    pytest.mark.skipif(not stand_ins.PTXAS.exists(), reason="this build has no CPU device"),
+]
+
+PTX = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry answer(.param .u64 out) {
+  .reg .b64 %o; ld.param.u64 %o, [out]; st.global.u32 [%o], 42; ret; }
+"""
+
+
+def ptxas(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(stand_ins.PTXAS), *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_ptxas_writes_a_container_that_the_cpu_device_loads(tmp_path: Path) -> None:
+    source, made = tmp_path / "kernel.ptx", tmp_path / "kernel.cubin"
+    source.write_text(PTX)
+    options = ("-lineinfo", "-v", "--opt-level", "3", "--regAllocOptLevel=2", "--gpu-name=sm_90a", "-arch", "sm_90a")
+    done = ptxas(*options, source, "-o", made)
+    assert done.returncode == 0, done.stderr
+    assert "'answer'" in done.stderr
+    program = f"""
+import ctypes
+from cuda.bindings import driver as d
+d.cuInit(0)
+d.cuCtxSetCurrent(d.cuDevicePrimaryCtxRetain(0)[1])
+code, module = d.cuModuleLoadData(open({str(made)!r}, "rb").read())
+assert code == 0, code
+function = d.cuModuleGetFunction(module, b"answer")[1]
+memory = d.cuMemAlloc(4)[1]
+assert d.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, ((memory,), (None,)), 0)[0] == 0
+out = ctypes.c_int()
+d.cuMemcpyDtoH(ctypes.addressof(out), memory, 4)
+print(out.value)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stdout.strip() == "42", ran.stderr
+
+
+def test_ptxas_reports_errors_with_their_position_and_writes_nothing(tmp_path: Path) -> None:
+    source, made = tmp_path / "kernel.ptx", tmp_path / "kernel.cubin"
+    source.write_text(PTX.replace("st.global.u32", "st.global.q32"))
+    done = ptxas(source, "-o", made)
+    assert done.returncode == 255
+    assert "kernel.ptx:6:" in done.stderr and "Ptx assembly aborted due to errors" in done.stderr
+    assert not made.exists()
+
+
+def test_ptxas_without_an_input_file_fails() -> None:
+    assert ptxas().returncode == 255
+    assert "missing.ptx" in ptxas("missing.ptx").stderr
+
+
+def test_ptxas_version_has_the_release_that_compilers_search_for() -> None:
+    assert "Cuda compilation tools, release 13." in ptxas("--version").stdout
+
+
+def under_run(*program: str, **variables: str) -> str:
+    """The output of a program; without the variables of a plugin that runs this test."""
+    command = [sys.executable, "-m", "cucore", "run", "--cpu", *program]
+    ours = {"LD_PRELOAD", "CUCORE_PTXAS", *stand_ins.PTXAS_VARIABLES}
+    clean = {k: v for k, v in os.environ.items() if k not in ours}
+    done = subprocess.run(command, capture_output=True, text=True, env={**clean, **variables})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_run_puts_ptxas_on_the_path_and_into_the_variables_of_triton() -> None:
+    script = "import os, shutil; print(shutil.which('ptxas')); print(os.environ['TRITON_PTXAS_BLACKWELL_PATH'])"
+    assert under_run(sys.executable, "-c", script).split() == [str(stand_ins.PTXAS)] * 2
+
+
+def test_variables_of_the_user_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUCORE_STAND_INS", raising=False)
+    made = stand_ins.variables({"TRITON_PTXAS_PATH": "/opt/ptxas", "LD_PRELOAD": "libother.so", "PATH": "/usr/bin"})
+    assert "TRITON_PTXAS_PATH" not in made
+    assert made["LD_PRELOAD"].split() == ["libother.so", str(stand_ins.PRELOAD)]
+    assert stand_ins.variables(made)["LD_PRELOAD"] == made["LD_PRELOAD"]
+    assert stand_ins.variables(made)["PATH"] == made["PATH"]
+    assert made["PATH"].split(os.pathsep)[-1] == "/usr/bin"
+
+
+def test_stand_ins_can_be_switched_off() -> None:
+    assert stand_ins.variables({"CUCORE_STAND_INS": "0"}) == {}
+    assert "LD_PRELOAD" not in under_run(
+        sys.executable, "-c", "import os; print(sorted(os.environ))", CUCORE_STAND_INS="0"
+    )
+
+
+def test_program_named_ptxas_is_replaced_wherever_it_lies(tmp_path: Path) -> None:
+    other = tmp_path / "ptxas"
+    shutil.copy("/bin/echo", other)
+    script = f"import subprocess; print(subprocess.run([{str(other)!r}, '--version'], capture_output=True, text=True).stdout)"
+    assert "cucore's stand-in" in under_run(sys.executable, "-c", script)
+    assert "cucore's stand-in" not in under_run(sys.executable, "-c", script, CUCORE_STAND_INS="0")
+
+
+def test_tileiras_compiles_for_a_target_without_hidden_parameters(tmp_path: Path) -> None:
+    program = tmp_path / "tileiras"
+    shutil.copy("/bin/echo", program)
+    assert under_run(str(program), "a.tile", "--gpu-name", "sm_90", "-O3") == "a.tile --gpu-name sm_80 -O3\n"
+    assert under_run(str(program), "--gpu-name=sm_100a") == "--gpu-name=sm_80\n"
+
+
+def test_plugin_puts_the_stand_ins_in_front(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import os, shutil\n"
+        "def test_it():\n"
+        f"    assert shutil.which('ptxas') == {str(stand_ins.PTXAS)!r}\n"
+        "    assert os.environ['TRITON_PTXAS_PATH']\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "cucore.pytest_plugin", "--cuda-device=cpu", str(tmp_path)]
+    clean = {k: v for k, v in os.environ.items() if k not in stand_ins.PTXAS_VARIABLES}
+    done = subprocess.run(command, capture_output=True, text=True, env=clean)
+    if "already registered" in done.stderr:  # installed as an entry point
+        del command[4:6]
+        done = subprocess.run(command, capture_output=True, text=True, env=clean)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs released packages of others on the CPU device and prints what works: `make neighbours`.
+
+Each package of tests/neighbours/packages.json gets an environment of its own (build/neighbours/NAME): its wheels without their
+dependencies, which would bring NVIDIA's packages over ours, and this build. `--docs FILE` writes the table into a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "tests" / "neighbours"
+BEGIN, END = "<!-- matrix -->", "<!-- end of matrix -->"
+
+
+def site_packages(python: Path) -> Path:
+    script = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout.strip())
+
+
+def prepare(package: dict[str, Any], build: Path) -> Path:
+    """The Python of the package's environment."""
+    folder = build.parent / "neighbours" / package["name"].replace(".", "-")
+    python = folder / "bin" / "python"
+    mark = folder / "wheels.json"
+    if not mark.exists() or json.loads(mark.read_text()) != package["wheels"]:
+        venv.create(folder, with_pip=True, clear=True)
+        command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", *package["wheels"]]
+        subprocess.run(command, check=True)
+        mark.write_text(json.dumps(package["wheels"]))
+    site = site_packages(python)
+    own = site / "nvidia"
+    ours = site_packages(ROOT / ".venv" / "bin" / "python") / "nvidia"
+    if not own.exists():
+        own.symlink_to(ours)  # NVRTC, libNVVM and headers of this checkout
+    subprocess.run(["cmake", "--install", build, "--prefix", site], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, ROOT / "tools" / "dist_info.py", site], check=True)
+    return python
+
+
+def run(package: dict[str, Any], python: Path) -> tuple[str, list[str], list[str]]:
+    """(version, rows that work, rows that do not with the reason)."""
+    script = f"import importlib.metadata as m; print(m.version({package['version_of']!r}))"
+    version = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
+    command = [str(python), "-W", "ignore", str(FOLDER / "programs" / package["program"])]
+    environment = {**os.environ, **package.get("variables", {})}
+    if package["start"] == "run":
+        command = [str(python), "-m", "cucore", "run", "--cpu", *command]
+    else:
+        environment["CUCORE_DEVICE"] = "cpu"
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    lines = done.stdout.splitlines()
+    good = [line[3:] for line in lines if line.startswith("ok ")]
+    bad = [line[3:] for line in lines if line.startswith("no ")]
+    if done.returncode != 0 and not bad:
+        bad = [(done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]]
+    if bad:
+        print(done.stderr, file=sys.stderr)
+    return version, good, bad
+
+
+def table(rows: list[tuple[str, str, list[str], list[str]]], others: list[dict[str, str]]) -> str:
+    today = time.strftime("%Y-%m-%d")
+    lines = ["| package | version | runs | does not run, and why | last run |", "|---|---|---|---|---|"]
+    for name, version, good, bad in rows:
+        lines.append(f"| {name} | {version} | {', '.join(good) or '-'} | {'; '.join(bad) or '-'} | {today} |")
+    for other in others:
+        lines.append(f"| {other['name']} | - | - | {other['why']} | - |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--build", type=Path, default=ROOT / "build" / "dev")
+    options.add_argument("--docs", type=Path, help="the page whose table is replaced")
+    options.add_argument("names", nargs="*", help="packages; default: all")
+    arguments = options.parse_args()
+    facts = json.loads((FOLDER / "packages.json").read_text())
+    rows = []
+    for package in facts["packages"]:
+        if arguments.names and package["name"] not in arguments.names:
+            continue
+        print(f"==> {package['name']}", flush=True)
+        rows.append((package["name"], *run(package, prepare(package, arguments.build.resolve()))))
+    made = table(rows, facts["not_run"])
+    print(made)
+    if arguments.docs and not arguments.names:
+        page = arguments.docs.read_text()
+        head, rest = page.split(BEGIN)
+        arguments.docs.write_text(f"{head}{BEGIN}\n{made}\n{END}{rest.split(END)[1]}")
+    return 1 if any(bad for *_, bad in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
