@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, STANDIN_FOLDER, elf, stand_ins, terminal
+from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, STAND_IN_FOLDER, elf, stand_ins, terminal
 
 
 def _prepend(variables: dict[str, str], name: str, *values: Path) -> None:
@@ -49,7 +49,7 @@ def environment(
         _prepend(result, "LD_LIBRARY_PATH", CPU_DRIVER_FOLDER, CUDART_FOLDER)
         if not result.get("PATH"):
             result["PATH"] = os.defpath  # a PATH of one folder would hide the system's programs
-        _prepend(result, "PATH", STANDIN_FOLDER)
+        _prepend(result, "PATH", STAND_IN_FOLDER)
         result["CUCORE_RUN_PYTHON"] = sys.executable
         loaded = preloads(executable) if executable is not None else []
         if cudart is not None:

@@ -18,7 +18,7 @@ def read_by_the_source() -> set[str]:
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".c", ".cpp", ".hpp", ".py"):
                 found |= set(READS.findall(path.read_text()))
-    for path in (ROOT / "python" / "cucore" / "standins").iterdir():  # shell scripts
+    for path in (ROOT / "python" / "cucore" / "stand_ins").iterdir():  # shell scripts
         if path.is_file() and not path.suffix:
             found |= set(re.findall(rf"\$\{{{NAME}\b", path.read_text()))
     return found

@@ -7,7 +7,7 @@ import ctypes
 import os
 from collections.abc import Mapping
 
-from . import CPU_DRIVER_FOLDER, LIBRARY_FOLDER
+from .. import CPU_DRIVER_FOLDER, LIBRARY_FOLDER
 
 FOLDER = CPU_DRIVER_FOLDER / "bin"
 PTXAS = FOLDER / "ptxas"
