@@ -31,6 +31,7 @@ class Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.scopes: list[str] = []  # namespaces we are in
 
     def balanced(self) -> None:
         """From an opening bracket to behind its partner."""
@@ -77,10 +78,13 @@ class Parser:
                     self.balanced()
                 else:
                     self.at += 1
+                    self.scopes.append(match[1])
             elif rest[0] == "}":
                 self.at += 1
                 if inside_class:
                     return found
+                if self.scopes:
+                    self.scopes.pop()
             elif rest[0] == ";":
                 self.at += 1
             else:
@@ -89,6 +93,11 @@ class Parser:
                 if public and wanted(item):
                     found.append(item)
         return found
+
+    def qualified(self, name: str) -> str:
+        """A name as code that is in namespace cucore writes it."""
+        scope = "::".join(self.scopes).removeprefix("cucore").removeprefix("::")
+        return f"{scope}::{name}" if scope else name
 
     def declaration(self, doc: str) -> Item:
         start = self.at
@@ -105,7 +114,7 @@ class Parser:
                 return Item(body.replace("CUCORE_EXPORT ", "").replace("///<", "//") + ";", doc, name=match[2])
             self.at += 1
             members = self.items(inside_class=True, public=match[1] == "struct")
-            return Item(head, doc, name=match[2], members=members)
+            return Item(head, doc, name=self.qualified(match[2]), members=members)
         closed = False  # the parameters are behind us
         while True:
             c = self.text[self.at]
@@ -210,7 +219,7 @@ def show(items: list[Item], level: str) -> str:
 def header(path: Path) -> tuple[str, str, list[Item]]:
     """(what a header is about, its file name, its declarations)."""
     text = path.read_text()
-    first = re.match(r"// cucore/\S+: ((?:.*\n)(?://.*\n)*)", text)
+    first = re.search(r"^// cucore/\S+: ((?:.*\n)(?://.*\n)*)", text, re.MULTILINE)
     about = re.sub(r"\n// ?", " ", first[1]).strip() if first else ""
     return about, path.name, Parser(text).items()
 

@@ -19,9 +19,10 @@ namespace cucore::detail {
 /// Blocks until the work is done.
 [[nodiscard]] CUCORE_EXPORT CUresult synchronize(StreamRef stream) noexcept;
 [[nodiscard]] CUCORE_EXPORT CUresult synchronize(EventRef event) noexcept;
-/// Blocks until all work of a context is done, or of the thread's current one.
-CUCORE_EXPORT CUresult synchronize(ContextRef context) noexcept;
-CUCORE_EXPORT CUresult synchronize_current_context() noexcept;
+/// Makes a context current on this thread and blocks until all its work is done.
+[[nodiscard]] CUCORE_EXPORT CUresult synchronize(ContextRef context) noexcept;
+/// The same for the context that is current.
+[[nodiscard]] CUCORE_EXPORT CUresult synchronize_current_context() noexcept;
 /// Records all work of a context in an event.
 [[nodiscard]] CUCORE_EXPORT CUresult record(ContextRef context, EventRef event) noexcept;
 

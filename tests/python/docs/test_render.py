@@ -53,7 +53,18 @@ def test_every_class_of_the_headers_is_on_a_page(pages: Path) -> None:
             continue
         page = (pages / "cpp" / f"{header.stem}.rst").read_text()
         for name in re.findall(r"^(?:class|struct) CUCORE_EXPORT (\w+)", header.read_text(), re.M):
-            assert f"\n{name}\n" in page, name
+            assert re.search(rf"^(?:\w+::)*{name}$", page, re.M), name
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "include/cucore").glob("*.hpp")), ids=lambda path: path.name)
+def test_every_header_says_what_it_is_about(path: Path) -> None:
+    about, name, _ = cpp_reference.header(path)
+    assert about and name == path.name
+
+
+def test_names_in_an_inner_namespace_are_qualified() -> None:
+    _, _, items = cpp_reference.header(ROOT / "include/cucore/system.hpp")
+    assert {"NVMLError", "system::Device"} <= {item.name for item in items}
 
 
 def test_comments_are_attached_to_their_declarations() -> None:
