@@ -48,7 +48,7 @@ BRANCHES: dict[str, int] = {
     "_resources.py": 22,
     "_sharing.py": 16,
     "_strenum.py": 1,
-    "_strided.py": 60,
+    "_strided.py": 64,
     "_tensor_map.py": 6,
     "_virtual_memory.py": 7,
     "_wait.py": 1,
