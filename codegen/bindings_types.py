@@ -22,6 +22,14 @@ BUILTIN = {
 }  # fmt: skip
 SIZES = {"i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8}
 HIDDEN_FIELD = re.compile(r"reserved\d*|padding\d*|_\w+|unused|rsvd\d*")
+# Their reserved field is all that they have: programs send its bytes to other processes.
+SHOWN_RESERVED = (
+    "nvmlMemory_v2_st",
+    "CUipcMemHandle_st",
+    "CUipcEventHandle_st",
+    "cudaIpcMemHandle_st",
+    "cudaIpcEventHandle_st",
+)
 ANONYMOUS = re.compile(r"anon_(struct|union)\d+")
 
 
@@ -222,7 +230,7 @@ class Types:
                 if item.record is not None:
                     made += self._fields(item.record.fields, shift + item.offset, owner)
                 continue
-            if (HIDDEN_FIELD.fullmatch(item.name) and owner != "nvmlMemory_v2_st") or (
+            if (HIDDEN_FIELD.fullmatch(item.name) and owner not in SHOWN_RESERVED) or (
                 item.name == "pad" and owner.lower().endswith("launchattribute_st")
             ):
                 continue
@@ -250,7 +258,7 @@ class Types:
             spelling = spelling[: extents.start()].strip()
         base, stars = split_pointer(spelling)
         if extents and not stars and base in ("char", "signed char", "unsigned char"):
-            text = base == "char" and length >= 32 and item.name not in ("data", "opaque")
+            text = base == "char" and length >= 32 and item.name not in ("data", "opaque", "reserved")
             value = Value("chars" if text else "bytes", "", length)
             return FieldFacts(item.name, offset, value, unsigned=base == "unsigned char")
         if stars:

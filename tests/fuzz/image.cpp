@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/fuzz/image.cpp: libFuzzer harness: any image for cuModuleLoadData yields PTX texts or a
 // loader error; a container made from these texts returns the same texts.
-#include "cpu/image/container.hpp"
 #include "cpu/image/image.hpp"
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 
 #include "cpu/base/error.hpp"
 #include "cpu/engine/engine.hpp"
+#include "cpu/image/container.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

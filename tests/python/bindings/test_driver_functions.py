@@ -435,3 +435,11 @@ def test_entry_points_errors_and_versions_are_queried(context: Any, check: Any) 
     mode = d.CUstreamCaptureMode
     previous = check(d.cuThreadExchangeStreamCaptureMode(mode.CU_STREAM_CAPTURE_MODE_RELAXED))
     assert check(d.cuThreadExchangeStreamCaptureMode(previous)) == mode.CU_STREAM_CAPTURE_MODE_RELAXED
+
+
+@pytest.mark.parametrize("name", ["CUipcMemHandle", "CUipcEventHandle"])
+def test_bytes_of_an_interprocess_handle_can_be_read_and_set(name: str) -> None:
+    handle = getattr(d, name)()
+    assert handle.reserved == bytes(64)
+    handle.reserved = bytes(range(64))  # with zeros and beyond ASCII: not a text
+    assert handle.reserved == bytes(range(64))
