@@ -73,8 +73,10 @@ class CUCORE_EXPORT GraphBuilder {
   [[nodiscard]] bool is_closed() const noexcept;    ///< after close(), or joined
   /// True for a builder that split() made, until it is joined.
   [[nodiscard]] bool is_join_required() const noexcept;
-  /// The graph as nodes; while building, what has been captured so far. Throws InvalidStateError
-  /// where nothing was built.
+  /// The graph as nodes. Of a body of a conditional node also before begin_building(), so that it
+  /// can be filled node by node. Throws InvalidStateError while it is being captured, when the
+  /// driver's graph must not be touched, for a builder that split() made, and where nothing was
+  /// built.
   [[nodiscard]] GraphDefinition graph_definition() const;
 
   /// Starts: from now on calls with this builder become nodes.

@@ -113,7 +113,9 @@ GraphBuilder::State& GraphBuilder::building() const {
 
 GraphDefinition GraphBuilder::graph_definition() const {
   static_cast<void>(stream());
-  if (state_->phase == State::Phase::fresh) {
+  if (state_->phase == State::Phase::building)
+    throw InvalidStateError{"the graph is still being built: call end_building() first"};
+  if (state_->phase == State::Phase::fresh && state_->kind != State::Kind::body) {
     throw InvalidStateError{
         "nothing was built: call begin_building(), queue work, and call end_building()"};
   }
@@ -161,8 +163,6 @@ GraphBuilder& GraphBuilder::end_building() {
 
 Graph GraphBuilder::complete(const GraphCompleteOptions& options) const {
   const GraphDefinition definition = graph_definition();
-  if (state_->phase == State::Phase::building)
-    throw InvalidStateError{"the graph is still being built: call end_building() first"};
   if (state_->kind != State::Kind::primary)
     throw InvalidStateError{"only the builder that began the graph can complete it"};
   return definition.instantiate(options);
@@ -186,7 +186,8 @@ void GraphBuilder::callback(std::function<void()> function) {
   auto kept = std::make_shared<std::function<void()>>(std::move(function));
   const auto call = [](void* data) noexcept { (*static_cast<std::function<void()>*>(data))(); };
   CUCORE_CALL(cuLaunchHostFunc(state.stream.handle(), call, kept.get()));
-  state.definition.keep_beside(std::move(kept));
+  const auto made = captured();
+  state.definition.keep_beside(std::move(kept), made.size() == 1 ? made.front() : nullptr);
 }
 
 void GraphBuilder::embed(const GraphDefinition& child) {
@@ -253,7 +254,7 @@ std::vector<GraphBuilder> GraphBuilder::conditional(GraphCondition condition,
     auto part = std::make_shared<State>();
     part->stream = Stream::create(state.stream.context());
     part->kind = State::Kind::body;
-    part->definition = GraphDefinition::view(body, state.definition);
+    part->definition = state.definition.inside(node, body);
     made.push_back(GraphBuilder{std::move(part)});
   }
   return made;

@@ -32,12 +32,27 @@ static void bind_nodes(nb::module_& m) {
   });
   m.def(
       "memcpy_node_set",
-      [](std::size_t n, std::optional<PyCopyEnd> dst, std::optional<PyCopyEnd> src,
-         std::optional<PyCopyExtent> extent) {
+      [](std::size_t n, std::optional<PyCopyEnd> dst, std::optional<PyCopyEnd> src, nb::handle size,
+         std::optional<PyCopyExtent> into, std::optional<PyCopyExtent> out_of) {
+        const GraphNodeRef node = node_of(n);
+        std::optional<std::size_t> bytes;
+        if (!size.is_none()) bytes = copy_size(size);
+        const auto extent =
+            changed_extent(node.memcpy(), bytes, copy_extent(into), copy_extent(out_of));
         const WithoutGil release;
-        node_of(n).set_memcpy(copy_end(dst), copy_end(src), copy_extent(extent));
+        node.set_memcpy(copy_end(dst), copy_end(src), extent);
       },
-      "node"_a, "dst"_a.none(), "src"_a.none(), "extent"_a.none());
+      "node"_a, "dst"_a.none(), "src"_a.none(), "size"_a.none(), "into"_a.none(),
+      "out_of"_a.none());
+  m.def(
+      "copy_extent",
+      [](nb::handle size, std::optional<PyCopyExtent> into, std::optional<PyCopyExtent> out_of) {
+        const CopyExtent extent =
+            extent_between(copy_size(size), copy_extent(into), copy_extent(out_of));
+        return nb::make_tuple(extent.width, extent.height, extent.depth);
+      },
+      "size"_a, "into"_a.none(), "out_of"_a.none());
+  m.def("node_text", [](std::size_t n) { return node_of(n).text(); });
   m.def("memset_node_get", [](std::size_t n) {
     const MemsetParams p = node_of(n).memset();
     return nb::make_tuple(static_cast<std::size_t>(p.dst), p.value, p.element_size, p.width,
@@ -63,11 +78,6 @@ static void bind_nodes(nb::module_& m) {
       },
       "node"_a, "callable"_a.none(), "address"_a, "data"_a);
   m.def("child_node_graph", [](std::size_t n) { return number(node_of(n).child_graph()); });
-  m.def("child_node_set",
-        [](std::size_t n, const GraphDefinition& home, const GraphDefinition& child) {
-          const WithoutGil release;
-          node_of(n).set_child_graph(home, child);
-        });
   m.def("event_node_get", [](std::size_t n) {
     return wrap(Event::view(node_of(n).event(), Context::current(), {}));
   });

@@ -68,7 +68,7 @@ WRONG = {
     ),
     "view's shape": (lambda t: StridedMemoryView.from_buffer(t.buffer, shape=(-1,), itemsize=4), r"shape \(-1,\)"),
     "dlpack version": (lambda t: t.buffer.__dlpack__(max_version=3), r"tuple \(major, minor\), not int"),
-    "dlpack device": (lambda t: t.buffer.__dlpack__(dl_device="cpu"), r"tuple of two ints, not str"),
+    "dlpack device": (lambda t: t.buffer.__dlpack__(dl_device="cpu"), r"tuple of two ints \(device type, device id\), not 'cpu'"),
     "pitch": (
         lambda t: ResourceDescriptor.from_pitch2d(t.buffer, format="uint8", num_channels=1, width=64, height=1, pitch_bytes=32),
         r"smaller than a row: 32, but a row has 64 bytes",

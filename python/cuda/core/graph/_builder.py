@@ -132,14 +132,17 @@ class GraphBuilder:
 
     @property
     def graph_definition(self) -> GraphDefinition:
-        """The graph as nodes; while building, what has been captured so far."""
-        if self._phase == "building" and self._definition is not None:
+        """The graph as nodes, once it is built.
+
+        The body of a conditional node has one before begin_building() too, and can be filled node by node.
+        """
+        if self._phase == "new" and self._definition is not None:
             return self._definition
         return self._built()
 
     # ---- building
 
-    def begin_building(self, mode: str | None = "relaxed") -> GraphBuilder:
+    def begin_building(self, mode: str = "relaxed") -> GraphBuilder:
         """Start: from now on calls with this builder become nodes."""
         self._check_open()
         if self._kind == "forked":
@@ -148,7 +151,7 @@ class GraphBuilder:
             raise RuntimeError("the graph builder is building already")
         if self._phase == "ended" and self._kind == "body":
             raise RuntimeError("the body of a conditional node can be built once only")
-        number = _MODES.get("relaxed" if mode is None else str(mode))
+        number = _MODES.get(str(mode))
         if number is None:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
         if self._kind == "body" and self._definition is not None:
@@ -195,7 +198,8 @@ class GraphBuilder:
         function, address, data, keep = host_function(fn, user_data)
         self._captured()  # or the stream would call at once, and nobody keep the function until then
         _core.launch_host(self._stream, function, address, data)
-        self._retain(keep)
+        graph, made = self._captured()
+        graph.keep_beside(made[0], keep)
 
     def embed(self, child: Any) -> None:
         """Run a copy of another graph at this point.
@@ -282,12 +286,10 @@ class GraphBuilder:
         graph, after = self._captured()
         node, bodies = graph.add_conditional(after, condition.handle, kind, count)
         _core.capture_continue_after(self._stream, [node])
-        builders = []
-        for handle in bodies:
-            body = GraphDefinition._wrap(_core._GraphDef.view(handle, graph))
-            stream = self._stream.context.create_stream()
-            builders.append(GraphBuilder._make(stream, "body", parent=self, body=body))
-        return tuple(builders)
+        assert self._definition is not None
+        parts = [self._definition._inside(node, body, place) for place, body in enumerate(bodies)]
+        context = self._stream.context
+        return tuple(GraphBuilder._make(context.create_stream(), "body", parent=self, body=part) for part in parts)
 
     def if_then(self, condition: GraphCondition) -> GraphBuilder:
         """A builder for what runs when the condition is not zero."""
