@@ -15,12 +15,20 @@ static void bind_nodes(nb::module_& m) {
                           nb::make_tuple(p.block.x, p.block.y, p.block.z), p.shmem_size,
                           number(p.kernel));
   });
-  m.def("kernel_node_set",
-        [](std::size_t n, const PyLaunchConfig& config, nb::handle kernel, nb::handle args) {
-          with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
-            node_of(n).set_kernel(config, k, pointers);
-          });
-        });
+  m.def("kernel_node_set", [](std::size_t n, const PyLaunchConfig& config, nb::handle kernel,
+                              nb::handle args, bool are_old) {
+    try {
+      with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
+        node_of(n).set_kernel(config, k, pointers);
+      });
+    } catch (nb::python_error& error) {
+      if (!are_old || !error.matches(PyExc_TypeError)) throw;
+      const std::string text =
+          "update(): the node's arguments do not fit the new kernel: give args. " +
+          nb::cast<std::string>(nb::str(error.value()));
+      throw nb::value_error(text.c_str());
+    }
+  });
   m.def("memcpy_node_get", [](std::size_t n) {
     const CUDA_MEMCPY3D p = node_of(n).memcpy();
     const auto end = [](CopyEnd e) {

@@ -453,3 +453,14 @@ def test_an_executable_update_lets_go_of_the_callback_it_replaces(device, stream
 
 def test_a_primary_context_makes_streams(device):
     assert device.context.create_stream().context == device.context
+
+
+def test_a_kernel_that_the_arguments_do_not_fit_is_a_value_error(device, stream, kernel, buffer):
+    graph = GraphDefinition()
+    node = graph.launch(ONE, kernel("add_one"), buffer, 16)
+    with pytest.raises(ValueError, match="give args"):
+        node.update(kernel=kernel("scale"))
+    assert node.kernel == kernel("add_one")
+    node.update(kernel=kernel("nothing"), args=())
+    with pytest.raises(TypeError, match="add_one"):
+        node.update(kernel=kernel("add_one"), args=(buffer,))

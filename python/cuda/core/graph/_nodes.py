@@ -280,7 +280,7 @@ class KernelNode(GraphNode):
         else:
             args = tuple(args)
             packed, used = as_packed(args), _core.hold(args)
-        _core.kernel_node_set(handle, config, kernel, packed if args is None else args)
+        _core.kernel_node_set(handle, config, kernel, packed if args is None else args, args is None)
         self._uses((kernel, used), (kernel, config, packed, used))
 
     def _args(self) -> tuple[tuple[Any, ...], Any]:
