@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cpu/device/capture.hpp"
+#include "cpu/device/kernel_op.hpp"
 #include "cpu/graph/nodes.hpp"
 #include "protection.hpp"
 
@@ -120,8 +121,27 @@ GraphNode& match_recaptured_node(Capture& capture, const std::vector<Edge>& edge
       fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, "the recapture callback rejected a changed node");
     }
   }
-  node.op = std::move(op);
+  node.graph.replace(node, std::move(op));
   return node;
+}
+
+/// The edges of a captured node. A kernel with programmatic stream serialization waits for the
+/// trigger of the kernels ahead of it, not for their end.
+std::vector<Edge> edges_to(const NodeOp& op, std::vector<Edge> edges) {
+  const auto* kernel = dynamic_cast<const KernelOp*>(&op);
+  if (!kernel) return edges;
+  const bool is_programmatic = std::any_of(
+      kernel->attributes.begin(), kernel->attributes.end(), [](const CUlaunchAttribute& a) {
+        return a.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+               a.value.programmaticStreamSerializationAllowed != 0;
+      });
+  if (!is_programmatic) return edges;
+  for (Edge& edge : edges) {
+    if (edge.from->op->type() != CU_GRAPH_NODE_TYPE_KERNEL || edge.data.type != 0) continue;
+    edge.data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    edge.data.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  }
+  return edges;
 }
 
 GraphNode& append(Capture& capture, Stream& stream, Ref<NodeOp> op) {
@@ -131,7 +151,8 @@ GraphNode& append(Capture& capture, Stream& stream, Ref<NodeOp> op) {
     tail.edges = {{&node, {}}};
     return node;
   }
-  GraphNode& node = capture.graph->add(std::move(op), tail.edges);
+  const std::vector<Edge> edges = edges_to(*op, tail.edges);
+  GraphNode& node = capture.graph->add(std::move(op), edges);
   tail.edges = {{&node, {}}};
   return node;
 }

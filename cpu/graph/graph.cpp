@@ -96,7 +96,10 @@ GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
       require(!other || other->address != free->address);
     }
   const auto* conditional = dynamic_cast<const ConditionalOp*>(op.get());
-  require(!conditional || !conditional->condition->has_node);
+  // The condition of a node was made for its graph, as drivers demand.
+  require(!conditional || (!conditional->condition->has_node &&
+                           std::find(conditions.begin(), conditions.end(),
+                                     conditional->condition) != conditions.end()));
   auto node = make_object<GraphNode>(*this, std::move(op), next_local_++);
   if (nodes.size() == nodes.capacity()) nodes.reserve(std::max<std::size_t>(16, 2 * nodes.size()));
   try {
@@ -161,6 +164,12 @@ void Graph::destroy(GraphNode& node) {
   remove_from_captures(node);
   for_each_owned(*node.op, [](Graph& graph) { graph.retire_all(); });
   node.retire();
+}
+
+void Graph::replace(GraphNode& node, Ref<NodeOp> op) {
+  const Ref<NodeOp> old = std::exchange(node.op, std::move(op));
+  for_each_owned(*node.op, [&](Graph& inner) { set_depth(inner, depth + 1); });
+  for_each_owned(*old, [](Graph& graph) { graph.retire_all(); });  // its handles, and what it holds
 }
 
 bool Graph::has_memory_nodes() const {

@@ -73,6 +73,8 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
   void connect(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
   void disconnect(GraphNode& from, GraphNode& to);
   void destroy(GraphNode& node);
+  /// Gives a node another operation and destroys the graphs inside the old one.
+  void replace(GraphNode& node, Ref<NodeOp> op);
   /// A copy with copies of all child graphs. Nodes store their originals. Fails with 801 for memory
   /// nodes and conditional nodes.
   Ref<Graph> clone() const;

@@ -78,6 +78,8 @@ AllocOp::AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
   access.assign(given.accessDescs, given.accessDescs + given.accessDescCount);
   params.accessDescs = access.empty() ? nullptr : access.data();
   params.dptr = block->memory->base;
+  if (given.poolProps.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
+    block->memory->kind = MemoryKind::managed;
   for (const CUmemAccessDesc& desc : access) {
     if (desc.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         desc.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)

@@ -14,9 +14,11 @@ namespace cucpu::driver {
 
 namespace {
 
+/// The device of a graph's memory: plain device memory, or managed memory that prefers a device.
 Device& device_of_pool(const CUmemPoolProps& props) {
-  require(props.allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
-          props.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
+  require(props.allocType == CU_MEM_ALLOCATION_TYPE_PINNED ||
+          props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED);
+  require(props.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
   require(props.handleTypes == CU_MEM_HANDLE_TYPE_NONE && is_device(props.location.id));
   return device_of(props.location.id);
 }

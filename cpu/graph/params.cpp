@@ -12,7 +12,7 @@ void set_op(CUgraphNode handle, Ref<NodeOp> op) {
   const std::lock_guard lock{graph_mutex()};
   GraphNode& node = node_of(handle);
   require(node.op->type() == op->type());
-  node.op = std::move(op);
+  node.graph.replace(node, std::move(op));
 }
 
 CUgraphNodeParams described(const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {

@@ -29,6 +29,7 @@ struct CopyExtent {
   std::size_t depth = 1;   ///< planes
   /// all of it
   [[nodiscard]] std::size_t bytes() const noexcept { return width * height * depth; }
+  friend bool operator==(const CopyExtent&, const CopyExtent&) = default;
 };
 
 /// The driver's parameters of a copy.
@@ -45,6 +46,18 @@ struct CopyExtent {
 /// the distances between rows, and from the place, that were there before.
 CUCORE_EXPORT void change_copy(CUDA_MEMCPY3D& copy, std::optional<CopyEnd> dst,
                                std::optional<CopyEnd> src, std::optional<CopyExtent> extent);
+
+/// How much a copy of `size` bytes copies where these are the arrays at its ends: an array is
+/// copied as a whole. Throws std::invalid_argument for arrays of different sizes, and for another
+/// size.
+[[nodiscard]] CUCORE_EXPORT CopyExtent extent_between(std::size_t size,
+                                                      const std::optional<CopyExtent>& into,
+                                                      const std::optional<CopyExtent>& out_of);
+/// How much a copy copies after change_copy() with another size or other arrays; nothing where that
+/// stays as it is. Throws std::invalid_argument for another size of a copy of several rows.
+[[nodiscard]] CUCORE_EXPORT std::optional<CopyExtent> changed_extent(
+    const CUDA_MEMCPY3D& copy, std::optional<std::size_t> size,
+    const std::optional<CopyExtent>& into, const std::optional<CopyExtent>& out_of);
 
 /// When the source of a copy is read; the values are the driver's.
 enum class MemcpySrcAccessOrder {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,11 +49,26 @@ struct DestroyGraph {
   void operator()(CUgraphExec graph) const noexcept;
 };
 using OwnedGraphExec = std::shared_ptr<std::remove_pointer_t<CUgraphExec>>;
+/// One graph of the driver: a whole, a body of a conditional node, or the copy that a child node
+/// runs.
+struct GraphPart {
+  CUgraph handle = nullptr;           // null once it is destroyed
+  unsigned long long generation = 1;  // another one once its nodes have been replaced or destroyed
+};
+/// What a node uses: the driver's object, and the graph that holds it.
+struct NodeUse {
+  CUuserObject object = nullptr;
+  CUgraph holder = nullptr;
+};
 /// What all copies of one GraphDefinition share. The graph goes before what it keeps.
 struct GraphBox {
-  CUgraph handle = nullptr;
+  std::shared_ptr<GraphPart> part = std::make_shared<GraphPart>();
+  // Of a whole graph, also for the graphs inside it:
   std::vector<std::pair<CUuserObject, std::shared_ptr<void>>> kept{};  // what keep() was given
-  std::vector<std::shared_ptr<void>> beside{};  // what keep_beside() was given and share() was not
+  /// What keep_beside() was given and share() was not, and the node that uses it or null.
+  std::vector<std::pair<CUgraphNode, std::shared_ptr<void>>> beside{};
+  std::map<CUgraphNode, NodeUse> uses{};                                    // what use() was given
+  std::map<CUgraphNode, std::vector<std::shared_ptr<GraphPart>>> inside{};  // graphs of a node
   // A body of a conditional node, or a child graph, lives in its parent.
   std::shared_ptr<GraphBox> parent{};
   Owned<CUgraph, DestroyGraph> graph{};  // none for a part, and while it is captured
@@ -71,12 +87,19 @@ class CUCORE_EXPORT GraphDefinition {
   static GraphDefinition adopt(CUgraph handle);  ///< takes it over
   /// Names a graph somebody else owns: a part of `parent`, or one that is being captured.
   static GraphDefinition view(CUgraph handle, const GraphDefinition& parent);
+  /// A graph inside a node of this one: a body of a conditional node, or the copy that a child node
+  /// runs. It names none once the node is destroyed.
+  [[nodiscard]] GraphDefinition inside(CUgraphNode node, CUgraph handle) const;
   /// Takes a graph over whose capture has ended; all copies and parts follow. Null: it is gone.
   void own(CUgraph handle) noexcept;
 
   /// null when it names none
-  [[nodiscard]] CUgraph handle() const noexcept { return box_ ? box_->handle : nullptr; }
+  [[nodiscard]] CUgraph handle() const noexcept { return box_ ? box_->part->handle : nullptr; }
   [[nodiscard]] bool is_valid() const noexcept { return handle() != nullptr; }  ///< names a graph
+  /// Changes when its nodes have been replaced (set_child()) or destroyed with a node around it.
+  [[nodiscard]] unsigned long long generation() const noexcept {
+    return box_ ? box_->part->generation : 0;
+  }
 
   using Nodes = std::span<const CUgraphNode>;
   /// Joins `after` and does nothing. All that add answer the new node.
@@ -92,7 +115,7 @@ class CUCORE_EXPORT GraphDefinition {
     detail::with_arguments(
         kernel, [&](void** pointers) { node = add_kernel(after, config, kernel, pointers); },
         args...);
-    keep(kernel.state());
+    use(node, kernel.state());
     return node;
   }
   /// Copies bytes between any two places.
@@ -123,7 +146,12 @@ class CUCORE_EXPORT GraphDefinition {
   /// What a conditional node decides by; kernels set it.
   [[nodiscard]] CUgraphConditionalHandle create_condition(unsigned default_value,
                                                           bool assign_default);
-  void remove(CUgraphNode node);  ///< Takes a node and its edges out.
+  /// Takes a node and its edges out, ends the graphs inside it, and lets go of what they used.
+  void remove(CUgraphNode node);
+  /// Another graph for a child node. Lets go of what the nodes of the old one used. Throws
+  /// CUDAError for the graph that the node runs or is part of, which the driver would destroy while
+  /// it reads it.
+  void set_child(CUgraphNode node, const GraphDefinition& child);
 
   /// Keeps `owner` alive as long as this graph, every graph made from it and every launch of those:
   /// the driver counts. add_launch and the nodes of an Event do so by themselves; an address, a raw
@@ -132,7 +160,10 @@ class CUCORE_EXPORT GraphDefinition {
   /// The same without the driver, which takes microseconds for every graph that keeps something:
   /// `owner` lives as long as this object and its copies. Whoever hands the driver's handle to
   /// others calls share() first; what is made here (instantiate, update, add_child) needs no care.
-  void keep_beside(std::shared_ptr<void> owner);
+  void keep_beside(std::shared_ptr<void> owner, CUgraphNode node = nullptr);
+  /// What a node uses from now on, or null: kept as by keep() until the node is destroyed, replaced
+  /// with the graph it is in, or uses something else. Graphs already made from this one keep it.
+  void use(CUgraphNode node, std::shared_ptr<void> owner);
   /// From now on the driver counts what keep_beside() was given, as if keep() had been.
   void share() const;
   /// The graph itself lets go of what keep() answered; graphs already made from it do not.
@@ -158,6 +189,7 @@ class CUCORE_EXPORT GraphDefinition {
   friend class Graph;
   [[nodiscard]] Graph make(const GraphCompleteOptions& options) const;
   explicit GraphDefinition(std::shared_ptr<detail::GraphBox> box) : box_{std::move(box)} {}
+  void copy_uses(CUgraphNode node, const GraphDefinition& child);
   std::shared_ptr<detail::GraphBox> box_;
 };
 

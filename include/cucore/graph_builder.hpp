@@ -76,9 +76,14 @@ class CUCORE_EXPORT GraphBuilder {
   [[nodiscard]] bool is_primary() const noexcept;
   /// True for a builder that split() made, until it is joined.
   [[nodiscard]] bool is_join_required() const noexcept;
-  /// The graph as nodes; while building, what has been captured so far. Throws InvalidStateError
-  /// where nothing was built.
+  /// The graph as nodes. Of a body of a conditional node also before begin_building(), so that it
+  /// can be filled node by node. Throws InvalidStateError while it is being captured, when the
+  /// driver's graph must not be touched, for a builder that split() made, and where nothing was
+  /// built.
   [[nodiscard]] GraphDefinition graph_definition() const;
+  /// The same in every phase, for keeping what the graph uses. Its nodes must not be read before it
+  /// is built.
+  [[nodiscard]] GraphDefinition unfinished_definition() const;
   /// The same once it is built; throws InvalidStateError before.
   [[nodiscard]] GraphDefinition built() const;
   /// The same of the builder that began the graph; throws InvalidStateError for others.
@@ -93,8 +98,12 @@ class CUCORE_EXPORT GraphBuilder {
 
   /// Calls a function on the host at this point. It must not throw and must not call CUDA.
   void callback(std::function<void()> function);
-  /// The same with a function of C; `data` must live as long as graphs made of this run.
-  void callback(CUhostFn function, void* data);
+  /// The same with a function of C; `data` must live as long as graphs made of this run. Returns
+  /// the node.
+  CUgraphNode callback(CUhostFn function, void* data);
+  /// The nodes that the next one comes after. Throws InvalidStateError where a forbidden call has
+  /// ended the capture.
+  [[nodiscard]] std::vector<CUgraphNode> captured() const;
   /// Runs a copy of another graph at this point.
   void embed(const GraphDefinition& child);
   /// Goes on in `count` branches that may run at once: this builder, and those that it returns.
@@ -124,7 +133,6 @@ class CUCORE_EXPORT GraphBuilder {
   struct State;
   explicit GraphBuilder(std::shared_ptr<State> state);
   [[nodiscard]] State& building() const;
-  [[nodiscard]] std::vector<CUgraphNode> captured() const;
   [[nodiscard]] std::vector<GraphBuilder> conditional(GraphCondition condition,
                                                       CUgraphConditionalNodeType type,
                                                       unsigned count);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cucore/abi/driver.h"
@@ -58,6 +59,9 @@ class CUCORE_EXPORT GraphNodeRef {
   void set_event(EventRef event) const;  ///< another event; the caller keeps it
   [[nodiscard]] CUDA_MEM_ALLOC_NODE_PARAMS allocation() const;  ///< of an allocation
   [[nodiscard]] CUdeviceptr freed() const;                      ///< what a free node frees
+  /// What it works on: " dptr=0x7f00 value=1"; " dst=0x7f00(D) src=0x7e00(H) size=64", where D is
+  /// memory of a device and H of the host; empty where there is nothing to say.
+  [[nodiscard]] std::string text() const;
 
  private:
   CUgraphNode raw_;

@@ -45,7 +45,7 @@ CUCORE_EXPORT CUlaunchConfig to_driver(const LaunchConfig& config, CUstream stre
                                        std::array<CUlaunchAttribute, 4>& attributes);
 
 /// Starts a kernel; `arguments[i]` points to the i-th argument, as large as the kernel's parameter
-/// table says.
+/// table says. Throws std::invalid_argument for a cooperative grid whose blocks cannot run at once.
 CUCORE_EXPORT void launch_raw(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
                               void** arguments);
 

@@ -100,6 +100,45 @@ void change_copy(CUDA_MEMCPY3D& copy, std::optional<CopyEnd> dst, std::optional<
   if (src) point(source(copy), *src, now);
 }
 
+CopyExtent extent_between(std::size_t size, const std::optional<CopyExtent>& into,
+                          const std::optional<CopyExtent>& out_of) {
+  if (!into && !out_of) return {size};
+  const CopyExtent whole = into ? *into : *out_of;
+  const auto text = [](const CopyExtent& e) {
+    return "(" + std::to_string(e.width) + ", " + std::to_string(e.height) + ", " +
+           std::to_string(e.depth) + ")";
+  };
+  if (into && out_of && *into != *out_of) {
+    throw std::invalid_argument{"the arrays have different sizes: " + text(*into) + " and " +
+                                text(*out_of) + " (bytes of a row, rows, planes)"};
+  }
+  if (whole.bytes() != size) {
+    throw std::invalid_argument{"the array has " + std::to_string(whole.bytes()) + " bytes, not " +
+                                std::to_string(size) + ": an array is copied as a whole"};
+  }
+  return whole;
+}
+
+std::optional<CopyExtent> changed_extent(const CUDA_MEMCPY3D& copy, std::optional<std::size_t> size,
+                                         const std::optional<CopyExtent>& into,
+                                         const std::optional<CopyExtent>& out_of) {
+  const CopyExtent old = extent_of(copy);
+  const bool has_new_array = into || out_of;
+  if (!size || *size == old.bytes()) {
+    const bool had_array =
+        destination_of(copy).array != nullptr || source_of(copy).array != nullptr;
+    const bool is_same = !has_new_array || had_array || into == old || out_of == old;
+    return is_same ? std::nullopt : std::optional{extent_between(old.bytes(), into, out_of)};
+  }
+  if (old.height * old.depth != 1 && !has_new_array) {
+    throw std::invalid_argument{"the node copies " + std::to_string(old.height * old.depth) +
+                                " rows of " + std::to_string(old.width) + " bytes, " +
+                                std::to_string(old.bytes()) + " in all: its size cannot become " +
+                                std::to_string(*size)};
+  }
+  return extent_between(*size, into, out_of);
+}
+
 namespace {
 
 CUmemcpyAttributes attributes_of(const CopyOptions& options) {

@@ -42,14 +42,14 @@ GraphDefinition GraphDefinition::create() {
 GraphDefinition GraphDefinition::adopt(CUgraph handle) {
   Owned<CUgraph, detail::DestroyGraph> graph{handle};
   auto box = std::make_shared<detail::GraphBox>();
-  box->handle = handle;
+  box->part->handle = handle;
   box->graph = std::move(graph);
   return GraphDefinition{std::move(box)};
 }
 
 GraphDefinition GraphDefinition::view(CUgraph handle, const GraphDefinition& parent) {
   auto box = std::make_shared<detail::GraphBox>();
-  box->handle = handle;
+  box->part->handle = handle;
   box->parent = parent.box_;
   return GraphDefinition{std::move(box)};
 }
@@ -59,9 +59,18 @@ Graph Graph::adopt(CUgraphExec handle) {
 }
 
 void GraphDefinition::own(CUgraph handle) noexcept {
-  box_->handle = handle;
+  box_->part->handle = handle;
   box_->graph.reset(handle);
   if (handle != nullptr) return;
+  ++box_->part->generation;
+  for (const auto& [node, parts] : box_->inside) {
+    for (const auto& part : parts) {
+      part->handle = nullptr;
+      ++part->generation;
+    }
+  }
+  box_->inside.clear();
+  box_->uses.clear();
   box_->kept.clear();
   box_->beside.clear();
 }
@@ -191,6 +200,7 @@ CUgraphNode GraphDefinition::add_child(Nodes after, const GraphDefinition& child
   CUgraphNode node = nullptr;
   CUCORE_CALL(
       cuGraphAddChildGraphNode(&node, handle(), after.data(), after.size(), child.handle()));
+  copy_uses(node, child);
   return node;
 }
 
@@ -239,10 +249,9 @@ CUgraphNode GraphDefinition::add_conditional(Nodes after, CUgraphConditionalHand
   CUgraphNode node = nullptr;
   CUCORE_CALL(cuGraphAddNode(&node, handle(), after.data(), nullptr, after.size(), &params));
   bodies.assign(params.conditional.phGraph_out, params.conditional.phGraph_out + count);
+  for (const CUgraph body : bodies) static_cast<void>(inside(node, body));
   return node;
 }
-
-void GraphDefinition::remove(CUgraphNode node) { CUCORE_CALL(cuGraphDestroyNode(node)); }
 
 // ---- structure
 
@@ -360,34 +369,40 @@ void Graph::upload(StreamRef stream) const {
   CUCORE_CALL(cuGraphUpload(open_exec(*this), stream.handle()));
 }
 
+/// Why a graph cannot be updated, with the driver's constant, which people search for.
+static std::string reason(CUgraphExecUpdateResult result) {
+#define CUCORE_REASON(constant, text) \
+  case constant:                      \
+    return text " (" #constant ")"
+  switch (result) {
+    CUCORE_REASON(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+                  "the graphs have different nodes or edges");
+    CUCORE_REASON(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, "a node has another type");
+    CUCORE_REASON(CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED,
+                  "a kernel node has another function");
+    CUCORE_REASON(CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE,
+                  "a kernel node has another function");
+    CUCORE_REASON(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
+                  "a node's parameters changed in a way that cannot be updated");
+    CUCORE_REASON(CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED,
+                  "a node's attributes changed in a way that cannot be updated");
+    CUCORE_REASON(CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED,
+                  "a change of this kind is not supported");
+    default:
+      return "the graphs differ in a way that cannot be updated (CUgraphExecUpdateResult " +
+             std::to_string(static_cast<int>(result)) + ")";
+  }
+#undef CUCORE_REASON
+}
+
 void Graph::take_over(const GraphDefinition& source) const {
   CUgraphExecUpdateResultInfo info{};
   const CUresult code = driver().cuGraphExecUpdate(open_exec(*this), source.handle(), &info);
   if (code == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) {
-    const char* why = "the graphs differ in a way that cannot be updated";
-    switch (info.result) {
-      case CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED:
-        why = "the graphs have different nodes or edges";
-        break;
-      case CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED:
-        why = "a node has another type";
-        break;
-      case CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED:
-      case CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE:
-        why = "a kernel node has another function";
-        break;
-      case CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED:
-        why = "a node's parameters changed in a way that cannot be updated";
-        break;
-      case CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED:
-        why = "a node's attributes changed in a way that cannot be updated";
-        break;
-      default:
-        break;
-    }
-    throw CUDAError{static_cast<int>(code), result_name(code),
-                    std::string{result_name(code)} + ": the graph cannot be updated: " + why,
-                    "cuGraphExecUpdate"};
+    throw CUDAError{
+        static_cast<int>(code), result_name(code),
+        std::string{result_name(code)} + ": the graph cannot be updated: " + reason(info.result),
+        "cuGraphExecUpdate"};
   }
   check(code, "cuGraphExecUpdate");
 }

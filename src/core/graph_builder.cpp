@@ -121,17 +121,26 @@ GraphBuilder::State& GraphBuilder::building() const {
 
 GraphDefinition GraphBuilder::graph_definition() const {
   static_cast<void>(stream());
-  if (state_->phase == State::Phase::fresh) {
+  if (state_->phase == State::Phase::building)
+    throw InvalidStateError{"the graph is still being built: call end_building() first"};
+  if (state_->phase == State::Phase::fresh && state_->kind != State::Kind::body) {
     throw InvalidStateError{
         "nothing was built: call begin_building(), queue work, and call end_building()"};
   }
   return state_->definition;
 }
 
+GraphDefinition GraphBuilder::unfinished_definition() const {
+  static_cast<void>(stream());
+  return state_->definition;
+}
+
 GraphDefinition GraphBuilder::built() const {
   static_cast<void>(stream());
-  if (is_building())
-    throw InvalidStateError{"the graph is still being built: call end_building() first"};
+  if (state_->phase == State::Phase::fresh) {
+    throw InvalidStateError{
+        "nothing was built: call begin_building(), queue work, and call end_building()"};
+  }
   return graph_definition();
 }
 
@@ -203,12 +212,14 @@ void GraphBuilder::callback(std::function<void()> function) {
   auto kept = std::make_shared<std::function<void()>>(std::move(function));
   const auto call = [](void* data) noexcept { (*static_cast<std::function<void()>*>(data))(); };
   state.stream.call_host(call, kept.get());
-  state.definition.keep_beside(std::move(kept));
+  const auto made = captured();
+  state.definition.keep_beside(std::move(kept), made.size() == 1 ? made.front() : nullptr);
 }
 
-void GraphBuilder::callback(CUhostFn function, void* data) {
+CUgraphNode GraphBuilder::callback(CUhostFn function, void* data) {
   static_cast<void>(captured());  // else the stream would call at once
   building().stream.call_host(function, data);
+  return captured().front();
 }
 
 void GraphBuilder::embed(const GraphDefinition& child) {
@@ -297,7 +308,7 @@ std::vector<GraphBuilder> GraphBuilder::conditional(GraphCondition condition,
     auto part = std::make_shared<State>();
     part->stream = Stream::create(state.stream.context());
     part->kind = State::Kind::body;
-    part->definition = GraphDefinition::view(body, state.definition);
+    part->definition = state.definition.inside(node, body);
     made.push_back(GraphBuilder{std::move(part)});
   }
   return made;

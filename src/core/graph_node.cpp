@@ -2,6 +2,8 @@
 // graph_node.cpp: reads and changes the nodes of graphs.
 #include "cucore/graph_node.hpp"
 
+#include <cstdint>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 
@@ -116,18 +118,7 @@ CUgraph GraphNodeRef::child_graph() const {
 
 void GraphNodeRef::set_child_graph(const GraphDefinition& home,
                                    const GraphDefinition& child) const {
-  if (child.handle() == child_graph() || child.handle() == home.handle()) {
-    constexpr CUresult kCode = CUDA_ERROR_INVALID_VALUE;
-    throw CUDAError{kCode, result_name(kCode),
-                    std::string{result_name(kCode)} +
-                        ": update(): a node cannot be given the graph it runs or is part of, "
-                        "which the driver would destroy while it reads it"};
-  }
-  CUgraphNodeParams params{};
-  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  child.share();
-  params.graph.graph = child.handle();
-  CUCORE_CALL(cuGraphNodeSetParams(raw_, &params));
+  GraphDefinition{home}.set_child(raw_, child);
 }
 
 CUevent GraphNodeRef::event() const {
@@ -158,6 +149,58 @@ CUdeviceptr GraphNodeRef::freed() const {
   CUdeviceptr ptr = 0;
   CUCORE_CALL(cuGraphMemFreeNodeGetParams(raw_, &ptr));
   return ptr;
+}
+
+namespace {
+
+std::string hexadecimal(CUdeviceptr address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  return text;
+}
+std::string hexadecimal(const void* handle) {
+  return hexadecimal(reinterpret_cast<CUdeviceptr>(handle));
+}
+
+/// An address with D or H: memory of a device or of the host.
+std::string place_text(const CopyEnd& end) {
+  if (end.array != nullptr) return hexadecimal(end.array) + "(D)";
+  unsigned type = 0;
+  const bool is_device = driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                        end.ptr) == CUDA_SUCCESS &&
+                         type == CU_MEMORYTYPE_DEVICE;
+  return hexadecimal(end.ptr) + (is_device ? "(D)" : "(H)");
+}
+
+}  // namespace
+
+std::string GraphNodeRef::text() const {
+  switch (type()) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return " kernel=" + hexadecimal(kernel().kernel);
+    case CU_GRAPH_NODE_TYPE_MEMCPY: {
+      const CUDA_MEMCPY3D copy = memcpy();
+      return " dst=" + place_text(destination_of(copy)) + " src=" + place_text(source_of(copy)) +
+             " size=" + std::to_string(extent_of(copy).bytes());
+    }
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      const MemsetParams fill = memset();
+      return " dptr=" + hexadecimal(fill.dst) + " value=" + std::to_string(fill.value);
+    }
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return " child=" + hexadecimal(child_graph());
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return " event=" + hexadecimal(event());
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      const CUDA_MEM_ALLOC_NODE_PARAMS memory = allocation();
+      return " dptr=" + hexadecimal(memory.dptr) + " size=" + std::to_string(memory.bytesize);
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return " dptr=" + hexadecimal(freed());
+    default:
+      return {};
+  }
 }
 
 void ExecutableNodeRef::set_kernel(const LaunchConfig& config, const Kernel& kernel,

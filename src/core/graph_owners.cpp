@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // graph_owners.cpp: what graphs keep alive. The driver's user objects count the graphs that need
 // it.
+#include <map>
 #include <mutex>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/graph.hpp"
+#include "cucore/graph_node.hpp"
 #include "driver/mutex.hpp"
 
 namespace cucore {
@@ -70,7 +74,7 @@ static CUuserObject keep_in(detail::GraphBox* box, std::shared_ptr<void> owner) 
       cuUserObjectCreate(&object, data.get(), &forget_owner, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   static_cast<void>(data.release());  // forget_owner deletes it
   const CUresult code =
-      driver().cuGraphRetainUserObject(box->handle, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+      driver().cuGraphRetainUserObject(box->part->handle, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
   if (code != CUDA_SUCCESS) {
     driver().cuUserObjectRelease(object, 1);
     fail(code, "cuGraphRetainUserObject");
@@ -86,26 +90,215 @@ CUuserObject GraphDefinition::keep(std::shared_ptr<void> owner) {
   return keep_in(box, std::move(owner));
 }
 
-void GraphDefinition::keep_beside(std::shared_ptr<void> owner) {
+void GraphDefinition::keep_beside(std::shared_ptr<void> owner, CUgraphNode node) {
   detail::GraphBox* box = whole(box_.get());
   if (box == nullptr) throw InvalidStateError("there is no graph");
-  box->beside.push_back(std::move(owner));
+  box->beside.emplace_back(node, std::move(owner));
 }
 
 void GraphDefinition::share() const {
   detail::GraphBox* box = whole(box_.get());
-  while (box != nullptr && box->handle != nullptr && !box->beside.empty()) {
-    keep_in(box, box->beside.back());
+  while (box != nullptr && box->part->handle != nullptr && !box->beside.empty()) {
+    const auto& [node, owner] = box->beside.back();
+    const CUuserObject object = keep_in(box, owner);
+    if (node != nullptr) box->uses[node] = {object, box->part->handle};
     box->beside.pop_back();
   }
+}
+
+/// The graph lets go of an object that keep_in() made.
+static void release_from(detail::GraphBox* box, CUuserObject kept) {
+  CUCORE_CALL(cuGraphReleaseUserObject(box->part->handle, kept, 1));
+  std::erase_if(box->kept, [&](const auto& pair) { return pair.first == kept; });
 }
 
 void GraphDefinition::forget(CUuserObject kept) {
   detail::GraphBox* box = whole(box_.get());
   if (box == nullptr) throw InvalidStateError("there is no graph");
-  CUCORE_CALL(cuGraphReleaseUserObject(box->handle, kept, 1));
-  std::erase_if(box->kept, [&](const auto& pair) { return pair.first == kept; });
+  release_from(box, kept);
   release_deferred_owners();
+}
+
+// ---- what single nodes use
+
+/// A graph lets go of what a node used, unless it is among `gone`, which took that with them.
+static void end_use(detail::GraphBox* box, CUgraphNode node, const std::set<CUgraph>& gone) {
+  std::erase_if(box->beside, [&](const auto& pair) { return pair.first == node; });
+  const auto found = box->uses.find(node);
+  if (found == box->uses.end()) return;
+  const detail::NodeUse use = found->second;
+  box->uses.erase(found);
+  if (use.holder == box->part->handle) {
+    release_from(box, use.object);
+  } else if (!gone.contains(use.holder)) {
+    CUCORE_CALL(cuGraphReleaseUserObject(use.holder, use.object, 1));
+  }
+}
+
+void GraphDefinition::use(CUgraphNode node, std::shared_ptr<void> owner) {
+  detail::GraphBox* box = whole(box_.get());
+  if (box == nullptr) throw InvalidStateError("there is no graph");
+  const CUuserObject object = owner != nullptr ? keep(std::move(owner)) : nullptr;
+  end_use(box, node, {});
+  if (object != nullptr) box->uses[node] = {object, box->part->handle};
+  release_deferred_owners();
+}
+
+GraphDefinition GraphDefinition::inside(CUgraphNode node, CUgraph handle) const {
+  detail::GraphBox* box = whole(box_.get());
+  if (box == nullptr) throw InvalidStateError("there is no graph");
+  GraphDefinition found = view(handle, *this);
+  auto& parts = box->inside[node];
+  for (const auto& part : parts) {
+    if (part->handle != handle) continue;
+    found.box_->part = part;
+    return found;
+  }
+  parts.push_back(found.box_->part);
+  return found;
+}
+
+namespace {
+
+/// The graphs inside a node: the copy that a child node runs, and the bodies of a conditional node
+/// as far as this library has made it.
+std::vector<CUgraph> graphs_of(const detail::GraphBox* box, CUgraphNode node) {
+  const CUgraphNodeType type = GraphNodeRef{node}.type();
+  std::vector<CUgraph> graphs;
+  if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
+    graphs.push_back(nullptr);
+    CUCORE_CALL(cuGraphChildGraphNodeGetGraph(node, &graphs.back()));
+  } else if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+    if (const auto found = box->inside.find(node); found != box->inside.end()) {
+      for (const auto& part : found->second) graphs.push_back(part->handle);
+    }
+  }
+  return graphs;
+}
+
+std::vector<CUgraphNode> nodes_in(CUgraph graph) {
+  return GraphDefinition::view(graph, GraphDefinition{}).nodes();
+}
+
+/// All that is inside a node.
+struct Contents {
+  std::vector<CUgraphNode> nodes;
+  std::set<CUgraph> graphs;
+  void collect(const detail::GraphBox* box, CUgraphNode node) {
+    for (const CUgraph graph : graphs_of(box, node)) {
+      graphs.insert(graph);
+      for (const CUgraphNode inner : nodes_in(graph)) {
+        nodes.push_back(inner);
+        collect(box, inner);
+      }
+    }
+  }
+};
+
+/// The graphs inside a node are gone.
+void end_parts(detail::GraphBox* box, CUgraphNode node) {
+  const auto found = box->inside.find(node);
+  if (found == box->inside.end()) return;
+  for (const auto& part : found->second) {
+    part->handle = nullptr;
+    ++part->generation;
+  }
+  box->inside.erase(found);
+}
+
+/// The graph holds an object that another one holds too.
+detail::NodeUse hold_too(detail::GraphBox* box, CUuserObject object) {
+  CUCORE_CALL(cuGraphRetainUserObject(box->part->handle, object, 1, 0));
+  return {object, box->part->handle};
+}
+
+/// Notes what the nodes of a copy use. Its nodes are those of `source`, in the same order; where a
+/// driver has another order, what they use stays until the whole graph goes. `holders` are graphs
+/// and their copies: the copy of a graph holds what the graph holds.
+void copy_uses_into(detail::GraphBox* box, CUgraph copy, const detail::GraphBox* from,
+                    CUgraph source, std::map<CUgraph, CUgraph>& holders) {
+  holders[source] = copy;
+  const auto originals = nodes_in(source);
+  const auto copies = nodes_in(copy);
+  if (originals.size() != copies.size()) return;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    if (GraphNodeRef{originals[i]}.type() != GraphNodeRef{copies[i]}.type()) return;
+  }
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    if (const auto used = from->uses.find(originals[i]); used != from->uses.end()) {
+      const auto holder = holders.find(used->second.holder);
+      box->uses[copies[i]] = holder != holders.end()
+                                 ? detail::NodeUse{used->second.object, holder->second}
+                                 : hold_too(box, used->second.object);
+    }
+    const auto inner = graphs_of(from, originals[i]);
+    const auto inner_copy = graphs_of(box, copies[i]);
+    for (std::size_t k = 0; k < inner.size() && k < inner_copy.size(); ++k)
+      copy_uses_into(box, inner_copy[k], from, inner[k], holders);
+  }
+}
+
+}  // namespace
+
+void GraphDefinition::remove(CUgraphNode node) {
+  detail::GraphBox* box = whole(box_.get());
+  if (box == nullptr) throw InvalidStateError("there is no graph");
+  Contents inner;
+  inner.collect(box, node);
+  CUCORE_CALL(cuGraphDestroyNode(node));
+  end_parts(box, node);
+  end_use(box, node, inner.graphs);
+  for (const CUgraphNode gone : inner.nodes) {
+    end_parts(box, gone);
+    end_use(box, gone, inner.graphs);
+  }
+  release_deferred_owners();
+}
+
+void GraphDefinition::set_child(CUgraphNode node, const GraphDefinition& child) {
+  detail::GraphBox* box = whole(box_.get());
+  if (box == nullptr || !child.is_valid()) throw InvalidStateError("there is no graph");
+  const auto before = graphs_of(box, node);
+  if ((!before.empty() && child.handle() == before.front()) || child.handle() == handle()) {
+    constexpr CUresult kCode = CUDA_ERROR_INVALID_VALUE;
+    throw CUDAError{kCode, result_name(kCode),
+                    std::string{result_name(kCode)} +
+                        ": update(): a node cannot be given the graph it runs or is part of, "
+                        "which the driver would destroy while it reads it"};
+  }
+  Contents inner;
+  inner.collect(box, node);
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  child.share();
+  params.graph.graph = child.handle();
+  CUCORE_CALL(cuGraphNodeSetParams(node, &params));
+  for (const CUgraphNode gone : inner.nodes) {
+    end_parts(box, gone);
+    end_use(box, gone, inner.graphs);
+  }
+  const CUgraph now = graphs_of(box, node).front();
+  for (const auto& part : box->inside[node]) {
+    part->handle = now;
+    ++part->generation;
+  }
+  copy_uses(node, child);
+  release_deferred_owners();
+}
+
+void GraphDefinition::copy_uses(CUgraphNode node, const GraphDefinition& child) {
+  detail::GraphBox* box = whole(box_.get());
+  const detail::GraphBox* from = whole(child.box_.get());
+  if (from->part != child.box_->part) {  // what the whole holds for all of it is not copied
+    std::set<CUuserObject> of_nodes;
+    for (const auto& [user, use] : from->uses) of_nodes.insert(use.object);
+    for (const auto& [object, owner] : from->kept) {
+      if (!of_nodes.contains(object)) hold_too(box, object);
+    }
+  }
+  if (from->uses.empty()) return;
+  std::map<CUgraph, CUgraph> holders;
+  copy_uses_into(box, graphs_of(box, node).front(), from, child.handle(), holders);
 }
 
 namespace {
@@ -114,10 +307,10 @@ class Lifted {
  public:
   Lifted(detail::GraphBox* box, GraphOwners& owners) : box_{box} {
     if (box_ == nullptr) return;
-    owners.insert(owners.end(), box_->beside.begin(), box_->beside.end());
+    for (const auto& [node, owner] : box_->beside) owners.push_back(owner);
     for (const auto& [object, owner] : box_->kept) {
       if (driver().cuUserObjectRetain(object, 1) != CUDA_SUCCESS) break;
-      if (driver().cuGraphReleaseUserObject(box_->handle, object, 1) != CUDA_SUCCESS) {
+      if (driver().cuGraphReleaseUserObject(box_->part->handle, object, 1) != CUDA_SUCCESS) {
         driver().cuUserObjectRelease(object, 1);
         break;
       }
@@ -130,10 +323,11 @@ class Lifted {
   ~Lifted() {
     for (std::size_t i = count_; i-- > 0;) {
       auto& [object, owner] = box_->kept[i];
-      if (driver().cuGraphRetainUserObject(box_->handle, object, 1, CU_GRAPH_USER_OBJECT_MOVE) ==
-          CUDA_SUCCESS)
+      if (driver().cuGraphRetainUserObject(box_->part->handle, object, 1,
+                                           CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS)
         continue;
-      box_->beside.push_back(std::move(owner));  // the driver does not keep it any more: we do
+      // The driver does not keep it any more: we do.
+      box_->beside.emplace_back(nullptr, std::move(owner));
       driver().cuUserObjectRelease(object, 1);
       box_->kept.erase(box_->kept.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -167,13 +361,13 @@ void Graph::update(const GraphDefinition& source) const {
 
 CUgraphNode GraphDefinition::add_event_record(Nodes after, const Event& event) {
   const CUgraphNode node = add_event_record(after, EventRef{event.handle()});
-  keep(std::make_shared<Event>(event));
+  use(node, std::make_shared<Event>(event));
   return node;
 }
 
 CUgraphNode GraphDefinition::add_event_wait(Nodes after, const Event& event) {
   const CUgraphNode node = add_event_wait(after, EventRef{event.handle()});
-  keep(std::make_shared<Event>(event));
+  use(node, std::make_shared<Event>(event));
   return node;
 }
 

@@ -2,6 +2,7 @@
 // launch.cpp: starts kernels.
 #include "cucore/launch.hpp"
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -130,6 +131,21 @@ std::string exceeded_limit(const LaunchConfig& config, const Kernel& kernel, CUd
   return {};
 }
 
+/// How many blocks of this shape run at once; empty where the driver does not say.
+std::string most_cooperative(const LaunchConfig& config, const Kernel& kernel) {
+  int per_processor = 0;
+  CUdevice device = 0;
+  const Dim3& block = config.block;
+  if (driver().cuCtxGetDevice(&device) != CUDA_SUCCESS ||
+      driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+          &per_processor, reinterpret_cast<CUfunction>(kernel.handle()),
+          static_cast<int>(block.x * block.y * block.z), config.shmem_size) != CUDA_SUCCESS)
+    return {};
+  const int processors = attribute_of(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+  return "\n  this device runs " + std::to_string(std::int64_t{per_processor} * processors) +
+         " blocks of this kernel at once";
+}
+
 }  // namespace
 
 /// Says more about a refused launch than the code alone.
@@ -149,6 +165,10 @@ std::string exceeded_limit(const LaunchConfig& config, const Kernel& kernel, CUd
     if (config.shmem_size != 0)
       text += ", " + std::to_string(config.shmem_size) + " bytes of dynamic shared memory";
     if (config.is_cooperative) text += ", cooperative";
+    if (code == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) {
+      // A wrong argument: all blocks of a cooperative grid must fit on the device at once.
+      throw std::invalid_argument{text + most_cooperative(config, kernel)};
+    }
     CUdevice device = 0;
     const bool by_limits = code == CUDA_ERROR_INVALID_VALUE ||
                            code == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||

@@ -213,6 +213,9 @@ nb::object definition_of(PyObject* source) {
       if (built.is_valid() && !built.is_none()) return built;
     }
     PyErr_Clear();
+    throw nb::value_error(
+        "update(): the graph builder has built no graph: it is closed, or end_building() was not "
+        "called");
   }
   static constinit Member sort_out{"cuda.core.graph", "_definition_of"};
   return (*sort_out)(nb::handle{source});

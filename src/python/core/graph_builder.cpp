@@ -44,7 +44,13 @@ void bind_phases(nb::class_<GraphBuilder>& cls) {
   cls.def_prop_ro("is_closed", &GraphBuilder::is_closed);
   cls.def_prop_ro("is_join_required", &GraphBuilder::is_join_required);
   cls.def("stream", [](const GraphBuilder& b) { return wrap(Stream{b.stream()}); });
-  cls.def("definition", &GraphBuilder::graph_definition);
+  cls.def("definition", &GraphBuilder::unfinished_definition);
+  cls.def_prop_ro("is_primary", &GraphBuilder::is_primary);
+  cls.def("captured", [](const GraphBuilder& b) {
+    std::vector<std::size_t> nodes;
+    for (const CUgraphNode node : b.captured()) nodes.push_back(number(node));
+    return nodes;
+  });
   cls.def("check_built", [](const GraphBuilder& b) { (void)b.built(); });
   cls.def("check_completed", [](const GraphBuilder& b) { (void)b.completed(); });
   // The list of what the graph keeps: a new one, which lives beside the graph; that of its parent,
@@ -53,7 +59,7 @@ void bind_phases(nb::class_<GraphBuilder>& cls) {
     without_gil([&] { b.begin_building(static_cast<CUstreamCaptureMode>(mode)); });
     if (!b.is_primary()) return held;
     nb::list fresh;
-    b.graph_definition().keep_beside(keep_alive(fresh));
+    b.unfinished_definition().keep_beside(keep_alive(fresh));
     return fresh;
   });
   cls.def("end_building", [](GraphBuilder& b) { without_gil([&] { b.end_building(); }); });
@@ -65,7 +71,7 @@ void bind_nodes(nb::class_<GraphBuilder>& cls) {
       "callback",
       [](GraphBuilder& b, nb::handle callable, std::size_t address, std::size_t data) {
         const HostNodeParams call = host_call(callable, address, data);
-        without_gil([&] { b.callback(call.function, call.data); });
+        return number(without_gil([&] { return b.callback(call.function, call.data); }));
       },
       "callable"_a.none(), "address"_a, "data"_a);
   cls.def("embed", [](GraphBuilder& b, const GraphDefinition& child) {

@@ -11,17 +11,25 @@ static void bind_definition(nb::module_& m) {
   cls.def_static("view", [](std::size_t h, const D& parent) {
     return D::view(reinterpret_cast<CUgraph>(h), parent);
   });
+  cls.def("inside", [](const D& d, std::size_t node, std::size_t h) {
+    return d.inside(reinterpret_cast<CUgraphNode>(node), reinterpret_cast<CUgraph>(h));
+  });
+  cls.def_prop_ro("generation", &D::generation);
   cls.def("own", [](D& d, std::size_t h) { d.own(reinterpret_cast<CUgraph>(h)); });
   cls.def_prop_ro("handle", [](const D& d) { return number(d.handle()); });
-  cls.def("keep", [](D& d, nb::object things) {
-    std::shared_ptr<void> owner = keep_alive(std::move(things));
-    WithoutGil release;
-    return number(d.keep(std::move(owner)));
+  cls.def(
+      "use",
+      [](D& d, std::size_t node, nb::object things) {
+        std::shared_ptr<void> owner =
+            things.is_none() ? std::shared_ptr<void>{} : keep_alive(std::move(things));
+        WithoutGil release;
+        d.use(reinterpret_cast<CUgraphNode>(node), std::move(owner));
+      },
+      "node"_a, "things"_a.none());
+  cls.def("keep_beside", [](D& d, std::size_t node, nb::object things) {
+    d.keep_beside(keep_alive(std::move(things)), reinterpret_cast<CUgraphNode>(node));
   });
   cls.def("share", &D::share, nb::call_guard<WithoutGil>());
-  cls.def(
-      "forget", [](D& d, std::size_t kept) { d.forget(reinterpret_cast<CUuserObject>(kept)); },
-      nb::call_guard<WithoutGil>());
   cls.def(
       "add_empty", [](D& d, const Handles& after) { return number(d.add_empty(nodes_of(after))); },
       nb::call_guard<WithoutGil>());
@@ -33,12 +41,15 @@ static void bind_definition(nb::module_& m) {
   });
   cls.def(
       "add_memcpy",
-      [](D& d, const Handles& after, const PyCopyEnd& dst, const PyCopyEnd& src,
-         const PyCopyExtent& extent) {
-        return number(d.add_memcpy(nodes_of(after),
-                                   copy_params(copy_end(dst), copy_end(src), copy_extent(extent))));
+      [](D& d, const Handles& after, const PyCopyEnd& dst, const PyCopyEnd& src, nb::handle size,
+         std::optional<PyCopyExtent> into, std::optional<PyCopyExtent> out_of) {
+        const CopyExtent extent =
+            extent_between(copy_size(size), copy_extent(into), copy_extent(out_of));
+        const WithoutGil release;
+        return number(
+            d.add_memcpy(nodes_of(after), copy_params(copy_end(dst), copy_end(src), extent)));
       },
-      nb::call_guard<WithoutGil>());
+      "after"_a, "dst"_a, "src"_a, "size"_a, "into"_a.none(), "out_of"_a.none());
   cls.def(
       "add_memset",
       [](D& d, const Handles& after, std::size_t dst, unsigned value, unsigned element_size,
@@ -116,6 +127,12 @@ static void bind_definition(nb::module_& m) {
         Handles handles;
         for (const CUgraph body : bodies) handles.push_back(number(body));
         return std::make_pair(number(node), handles);
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "set_child",
+      [](D& d, std::size_t node, const D& child) {
+        d.set_child(reinterpret_cast<CUgraphNode>(node), child);
       },
       nb::call_guard<WithoutGil>());
   cls.def(

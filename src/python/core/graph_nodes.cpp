@@ -15,12 +15,20 @@ static void bind_nodes(nb::module_& m) {
                           nb::make_tuple(p.block.x, p.block.y, p.block.z), p.shmem_size,
                           number(p.kernel));
   });
-  m.def("kernel_node_set",
-        [](std::size_t n, const PyLaunchConfig& config, nb::handle kernel, nb::handle args) {
-          with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
-            node_of(n).set_kernel(config, k, pointers);
-          });
-        });
+  m.def("kernel_node_set", [](std::size_t n, const PyLaunchConfig& config, nb::handle kernel,
+                              nb::handle args, bool are_old) {
+    try {
+      with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
+        node_of(n).set_kernel(config, k, pointers);
+      });
+    } catch (nb::python_error& error) {
+      if (!are_old || !error.matches(PyExc_TypeError)) throw;
+      const std::string text =
+          "update(): the node's arguments do not fit the new kernel: give args. " +
+          nb::cast<std::string>(nb::str(error.value()));
+      throw nb::value_error(text.c_str());
+    }
+  });
   m.def("memcpy_node_get", [](std::size_t n) {
     const CUDA_MEMCPY3D p = node_of(n).memcpy();
     const auto end = [](CopyEnd e) {
@@ -32,12 +40,27 @@ static void bind_nodes(nb::module_& m) {
   });
   m.def(
       "memcpy_node_set",
-      [](std::size_t n, std::optional<PyCopyEnd> dst, std::optional<PyCopyEnd> src,
-         std::optional<PyCopyExtent> extent) {
+      [](std::size_t n, std::optional<PyCopyEnd> dst, std::optional<PyCopyEnd> src, nb::handle size,
+         std::optional<PyCopyExtent> into, std::optional<PyCopyExtent> out_of) {
+        const GraphNodeRef node = node_of(n);
+        std::optional<std::size_t> bytes;
+        if (!size.is_none()) bytes = copy_size(size);
+        const auto extent =
+            changed_extent(node.memcpy(), bytes, copy_extent(into), copy_extent(out_of));
         const WithoutGil release;
-        node_of(n).set_memcpy(copy_end(dst), copy_end(src), copy_extent(extent));
+        node.set_memcpy(copy_end(dst), copy_end(src), extent);
       },
-      "node"_a, "dst"_a.none(), "src"_a.none(), "extent"_a.none());
+      "node"_a, "dst"_a.none(), "src"_a.none(), "size"_a.none(), "into"_a.none(),
+      "out_of"_a.none());
+  m.def(
+      "copy_extent",
+      [](nb::handle size, std::optional<PyCopyExtent> into, std::optional<PyCopyExtent> out_of) {
+        const CopyExtent extent =
+            extent_between(copy_size(size), copy_extent(into), copy_extent(out_of));
+        return nb::make_tuple(extent.width, extent.height, extent.depth);
+      },
+      "size"_a, "into"_a.none(), "out_of"_a.none());
+  m.def("node_text", [](std::size_t n) { return node_of(n).text(); });
   m.def("memset_node_get", [](std::size_t n) {
     const MemsetParams p = node_of(n).memset();
     return nb::make_tuple(static_cast<std::size_t>(p.dst), p.value, p.element_size, p.width,
@@ -63,11 +86,6 @@ static void bind_nodes(nb::module_& m) {
       },
       "node"_a, "callable"_a.none(), "address"_a, "data"_a);
   m.def("child_node_graph", [](std::size_t n) { return number(node_of(n).child_graph()); });
-  m.def("child_node_set",
-        [](std::size_t n, const GraphDefinition& home, const GraphDefinition& child) {
-          const WithoutGil release;
-          node_of(n).set_child_graph(home, child);
-        });
   m.def("event_node_get", [](std::size_t n) {
     return wrap(Event::view(node_of(n).event(), Context::current(), {}));
   });

@@ -84,6 +84,17 @@ inline CopyEnd copy_end(const PyCopyEnd& end) {
 inline CopyExtent copy_extent(const PyCopyExtent& extent) {
   return {std::get<0>(extent), std::get<1>(extent), std::get<2>(extent)};
 }
+/// A number of bytes; OverflowError for a negative one.
+inline std::size_t copy_size(nb::handle size) {
+  const nb::object number = nb::steal(PyNumber_Index(size.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  const std::size_t value = PyLong_AsSize_t(number.ptr());
+  if (PyErr_Occurred() == nullptr) return value;
+  PyErr_Clear();
+  PyErr_Format(PyExc_OverflowError, "size must be at least 0 and fit in 64 bits, not %R",
+               number.ptr());
+  throw nb::python_error();
+}
 inline std::optional<CopyEnd> copy_end(const std::optional<PyCopyEnd>& end) {
   return end ? std::optional{copy_end(*end)} : std::nullopt;
 }

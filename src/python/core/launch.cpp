@@ -97,6 +97,22 @@ bool truth(PyObject* object, bool fallback) {
   return value != 0;
 }
 
+unsigned shmem_argument(PyObject* object) {
+  const std::size_t bytes = size_argument(object, "shmem_size");
+  if (bytes > 0xffffffffu) {
+    PyErr_Format(PyExc_ValueError, "LaunchConfig: shmem_size must fit in 32 bits, not %zu", bytes);
+    throw nb::python_error();
+  }
+  return static_cast<unsigned>(bytes);
+}
+
+/// A cooperative launch has no clusters.
+void check_cooperation(const LaunchConfig& config) {
+  if (config.is_cooperative && config.cluster) {
+    throw nb::value_error("LaunchConfig: a cooperative launch cannot have clusters");
+  }
+}
+
 LaunchConfig parse_config(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const Names<7> names{"grid",
                               "cluster",
@@ -117,19 +133,11 @@ LaunchConfig parse_config(PyObject* const* args, Py_ssize_t nargs, PyObject* kwn
   if (given[1] != nullptr && given[1] != Py_None)
     config.cluster = dim3_argument(given[1], "cluster");
   if (given[3] != nullptr && given[3] != Py_None) {
-    const std::size_t bytes = size_argument(given[3], "shmem_size");
-    if (bytes > 0xffffffffu) {
-      PyErr_Format(PyExc_ValueError, "LaunchConfig: shmem_size must fit in 32 bits, not %zu",
-                   bytes);
-      throw nb::python_error();
-    }
-    config.shmem_size = static_cast<unsigned>(bytes);
+    config.shmem_size = shmem_argument(given[3]);
   }
   config.is_cooperative = truth(given[4], false) || truth(given[6], false);
   config.programmatic_stream_serialization = truth(given[5], false);
-  if (config.is_cooperative && config.cluster) {
-    throw nb::value_error("LaunchConfig: a cooperative launch cannot have clusters");
-  }
+  check_cooperation(config);
   return config;
 }
 
@@ -153,6 +161,52 @@ nb::object tuple_of(const Dim3& d) {
   for (const unsigned n : {d.x, d.y, d.z})
     PyTuple_SET_ITEM(made.ptr(), at++, PyLong_FromUnsignedLong(n));
   return made;
+}
+
+/// A shape as a tuple, which is made when first asked for.
+template <nb::object PyLaunchConfig::*kept, Dim3 LaunchConfig::*shape>
+nb::object get_shape(PyLaunchConfig& config) {
+  if (!(config.*kept).is_valid()) config.*kept = tuple_of(config.*shape);
+  return config.*kept;
+}
+
+/// A field that can be assigned.
+struct Field {
+  nb::object (*get)(PyLaunchConfig&);
+  void (*set)(PyLaunchConfig&, PyObject* value);
+};
+
+PyObject* get_field(PyObject* self, void* closure) noexcept {
+  try {
+    const nb::ft_object_guard alone{nb::handle{self}};
+    return static_cast<const Field*>(closure)->get(self_of<PyLaunchConfig>(self)).release().ptr();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+int set_field(PyObject* self, PyObject* value, void* closure) noexcept {
+  try {
+    if (value == nullptr) {
+      PyErr_SetString(PyExc_AttributeError, "a field of a LaunchConfig cannot be deleted");
+      return -1;
+    }
+    const nb::ft_object_guard alone{nb::handle{self}};
+    static_cast<const Field*>(closure)->set(self_of<PyLaunchConfig>(self), value);
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+void def_field(nb::handle type, const char* name, const char* doc,
+               nb::object (*get)(PyLaunchConfig&), void (*set)(PyLaunchConfig&, PyObject*)) {
+  auto* definition = new PyGetSetDef{name, &get_field, &set_field, doc, new Field{get, set}};
+  PyObject* made = PyDescr_NewGetSet(reinterpret_cast<PyTypeObject*>(type.ptr()), definition);
+  if (made == nullptr) throw nb::python_error();
+  nb::setattr(type, name, nb::steal(made));
 }
 
 PyObject* config_reduce(const LaunchConfig& c) {
@@ -323,7 +377,8 @@ void bind_launch(nb::module_& m) {
       "How many threads run a kernel: LaunchConfig(grid=..., block=...), ints or tuples.\n\n"
       "With a cluster, the grid counts clusters, a cluster blocks and a block threads.\n\n"
       ">>> LaunchConfig(grid=(4, 2), block=256)\n"
-      "LaunchConfig(grid=(4, 2, 1), block=(256, 1, 1), shmem_size=0, is_cooperative=False)");
+      "LaunchConfig(grid=(4, 2, 1), cluster=None, block=(256, 1, 1), shmem_size=0, "
+      "is_cooperative=False)");
   set_module(cls);
   usual.fill();
   set_type_call(cls, config_call);
@@ -332,31 +387,54 @@ void bind_launch(nb::module_& m) {
     const nb::object made = nb::type<PyLaunchConfig>()(*args, **kwargs);
     new (self) PyLaunchConfig(nb::cast<const PyLaunchConfig&>(made));
   });
-  def_kept<PyLaunchConfig, &PyLaunchConfig::grid_object, [](const PyLaunchConfig& c) {
-    return tuple_of(c.grid);
-  }>(cls, "grid", "How many blocks, or clusters where there are some: (x, y, z).");
-  def_kept<PyLaunchConfig, &PyLaunchConfig::block_object, [](const PyLaunchConfig& c) {
-    return tuple_of(c.block);
-  }>(cls, "block", "How many threads a block has: (x, y, z).");
-  def_value(
-      cls, "cluster",
-      [](const PyLaunchConfig& c) -> nb::object {
-        return c.cluster ? tuple_of(*c.cluster) : nb::none();
-      },
-      "How many blocks a cluster has: (x, y, z); None without clusters.");
-  def_value(
-      cls, "shmem_size", [](const PyLaunchConfig& c) { return c.shmem_size; },
-      "Bytes of dynamic shared memory per block.");
-  def_value(
-      cls, "is_cooperative", [](const PyLaunchConfig& c) { return c.is_cooperative; },
-      "True when all blocks run at once and can wait for each other.");
-  def_value(
-      cls, "cooperative_launch", [](const PyLaunchConfig& c) { return c.is_cooperative; },
-      "The same as is_cooperative.");
-  def_value(
+  def_field(cls, "grid", "How many blocks, or clusters where there are some: (x, y, z).",
+            get_shape<&PyLaunchConfig::grid_object, &LaunchConfig::grid>,
+            [](PyLaunchConfig& c, PyObject* value) {
+              c.grid = dim3_argument(value, "grid");
+              c.grid_object.reset();
+            });
+  def_field(cls, "block", "How many threads a block has: (x, y, z).",
+            get_shape<&PyLaunchConfig::block_object, &LaunchConfig::block>,
+            [](PyLaunchConfig& c, PyObject* value) {
+              c.block = dim3_argument(value, "block");
+              c.block_object.reset();
+            });
+  def_field(
+      cls, "cluster", "How many blocks a cluster has: (x, y, z); None without clusters.",
+      [](PyLaunchConfig& c) { return c.cluster ? tuple_of(*c.cluster) : nb::none(); },
+      [](PyLaunchConfig& c, PyObject* value) {
+        LaunchConfig changed = c;
+        changed.cluster.reset();
+        if (value != Py_None) changed.cluster = dim3_argument(value, "cluster");
+        check_cooperation(changed);
+        c.cluster = changed.cluster;
+      });
+  def_field(
+      cls, "shmem_size", "Bytes of dynamic shared memory per block.",
+      [](PyLaunchConfig& c) -> nb::object { return nb::int_(c.shmem_size); },
+      [](PyLaunchConfig& c, PyObject* value) { c.shmem_size = shmem_argument(value); });
+  constexpr auto get_cooperative = [](PyLaunchConfig& c) -> nb::object {
+    return nb::bool_(c.is_cooperative);
+  };
+  constexpr auto set_cooperative = [](PyLaunchConfig& c, PyObject* value) {
+    LaunchConfig changed = c;
+    changed.is_cooperative = truth(value, false);
+    check_cooperation(changed);
+    c.is_cooperative = changed.is_cooperative;
+  };
+  def_field(cls, "is_cooperative", "True when all blocks run at once and can wait for each other.",
+            get_cooperative, set_cooperative);
+  def_field(cls, "cooperative_launch", "The same as is_cooperative.", get_cooperative,
+            set_cooperative);
+  def_field(
       cls, "programmatic_stream_serialization",
-      [](const PyLaunchConfig& c) { return c.programmatic_stream_serialization; },
-      "True when the kernel may start before the one ahead of it on the stream has ended.");
+      "True when the kernel may start before the one ahead of it on the stream has ended.",
+      [](PyLaunchConfig& c) -> nb::object {
+        return nb::bool_(c.programmatic_stream_serialization);
+      },
+      [](PyLaunchConfig& c, PyObject* value) {
+        c.programmatic_stream_serialization = truth(value, false);
+      });
   cls.def(
       "__eq__",
       [](const PyLaunchConfig& a, nb::handle other) -> nb::object {
@@ -382,7 +460,7 @@ void bind_launch(nb::module_& m) {
              ")";
     };
     std::string out = "LaunchConfig(grid=" + text(c.grid);
-    if (c.cluster) out += ", cluster=" + text(*c.cluster);
+    out += ", cluster=" + (c.cluster ? text(*c.cluster) : "None");
     out += ", block=" + text(c.block) + ", shmem_size=" + std::to_string(c.shmem_size);
     out += std::string{", is_cooperative="} + (c.is_cooperative ? "True" : "False");
     if (c.programmatic_stream_serialization) out += ", programmatic_stream_serialization=True";

@@ -196,9 +196,14 @@ void bind_stream(nb::module_& m) {
   });
   cls.def("__repr__", [](const Stream& s) {
     if (s.is_closed()) return std::string{"<Stream closed>"};
-    char text[64];
-    std::snprintf(text, sizeof text, "<Stream handle=%#zx>",
-                  reinterpret_cast<std::size_t>(s.handle()));
+    std::size_t context = 0;
+    try {
+      context = reinterpret_cast<std::size_t>(s.context().handle());
+    } catch (const CUDAError&) {  // a default stream where no context is current
+    }
+    char text[96];
+    std::snprintf(text, sizeof text, "<Stream handle=%#zx context=0x%zx>",
+                  reinterpret_cast<std::size_t>(s.handle()), context);
     return std::string{text};
   });
   cls.def_prop_ro(

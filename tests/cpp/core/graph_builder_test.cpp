@@ -47,8 +47,9 @@ TEST_F(GraphBuilderTest, CallsBecomeNodesOfAGraph) {
   EXPECT_TRUE(builder_->is_building());
   add(*builder_, 3);
   add(*builder_, 4);
-  EXPECT_EQ(builder_->graph_definition().nodes().size(), 2u);
+  EXPECT_THROW(static_cast<void>(builder_->graph_definition()), InvalidStateError);
   const Graph graph = builder_->end_building().complete();
+  EXPECT_EQ(builder_->graph_definition().nodes().size(), 2u);
   EXPECT_EQ(run(graph), 7);
   EXPECT_EQ(run(graph), 14);
 }

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
+#include "cucore/graph_node.hpp"
 #include "support.hpp"
 
 namespace cucore {
@@ -110,6 +112,87 @@ TEST_F(GraphTest, ForgetsAnOwnerItIsToldToForget) {
   EXPECT_FALSE(watched.expired());
   definition.forget(kept);
   EXPECT_TRUE(watched.expired());
+}
+
+/// The driver may let go on another thread.
+bool is_released(const std::weak_ptr<int>& watched) {
+  for (int i = 0; i < 1000 && !watched.expired(); ++i) {
+    release_deferred_owners();
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  return watched.expired();
+}
+
+/// Adds a node that uses something.
+std::weak_ptr<int> add_user(GraphDefinition& graph) {
+  auto owner = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = owner;
+  graph.use(graph.add_empty({}), std::move(owner));
+  return watched;
+}
+
+TEST_F(GraphTest, ARemovedNodeLetsGoOfWhatItUsed) {
+  GraphDefinition graph = GraphDefinition::create();
+  const auto watched = add_user(graph);
+  EXPECT_FALSE(watched.expired());
+  graph.remove(graph.nodes().front());
+  EXPECT_TRUE(is_released(watched));
+}
+
+TEST_F(GraphTest, ANodeOfANestedCopyLetsGoOfWhatItUsed) {
+  GraphDefinition outer = GraphDefinition::create();
+  std::weak_ptr<int> watched;
+  {
+    GraphDefinition inner = GraphDefinition::create();
+    GraphDefinition middle = GraphDefinition::create();
+    watched = add_user(inner);
+    middle.add_child({}, inner);
+    outer.add_child({}, middle);
+  }
+  const auto child_of = [](const GraphDefinition& graph) {
+    const CUgraphNode node = graph.nodes().front();
+    return graph.inside(node, GraphNodeRef{node}.child_graph());
+  };
+  GraphDefinition innermost = child_of(child_of(outer));
+  release_deferred_owners();
+  EXPECT_FALSE(watched.expired());
+  innermost.remove(innermost.nodes().front());
+  EXPECT_TRUE(is_released(watched));
+  EXPECT_TRUE(innermost.is_valid());
+}
+
+TEST_F(GraphTest, GraphsInsideARemovedNodeEnd) {
+  GraphDefinition outer = GraphDefinition::create();
+  std::vector<CUgraph> bodies;
+  const CUgraphNode node =
+      outer.add_conditional({}, outer.create_condition(1, true), CU_GRAPH_COND_TYPE_IF, 1, bodies);
+  GraphDefinition body = outer.inside(node, bodies.front());
+  const auto watched = add_user(body);
+  const auto generation = body.generation();
+  outer.remove(node);
+  EXPECT_FALSE(body.is_valid());
+  EXPECT_NE(body.generation(), generation);
+  EXPECT_TRUE(is_released(watched));
+  EXPECT_TRUE(outer.is_valid());
+}
+
+TEST_F(GraphTest, AnotherChildGraphLetsGoOfWhatTheOldOneUsed) {
+  GraphDefinition outer = GraphDefinition::create();
+  GraphDefinition first = GraphDefinition::create();
+  GraphDefinition second = GraphDefinition::create();
+  const auto old = add_user(first);
+  const auto now = add_user(second);
+  const CUgraphNode node = outer.add_child({}, first);
+  const GraphDefinition child = outer.inside(node, GraphNodeRef{node}.child_graph());
+  first = {};
+  outer.set_child(node, second);
+  second = {};
+  EXPECT_TRUE(is_released(old));
+  EXPECT_FALSE(now.expired());
+  EXPECT_EQ(child.handle(), GraphNodeRef{node}.child_graph());
+  outer.remove(node);
+  EXPECT_TRUE(is_released(now));
+  EXPECT_FALSE(child.is_valid());
 }
 
 TEST_F(GraphTest, EventsLiveAsLongAsTheNodesThatRecordThem) {

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 from cuda.core import (
+    Context,
     ContextOptions,
     Device,
     EventOptions,
@@ -132,3 +133,8 @@ def test_conditions_can_be_weakly_referenced(device):
 
 def test_device_zero_is_current_afterwards():
     Device(0).set_current()
+
+
+def test_a_context_is_not_made_by_calling_its_class():
+    with pytest.raises(RuntimeError, match="Device"):
+        Context()

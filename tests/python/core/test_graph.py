@@ -176,7 +176,7 @@ def test_edges_are_added_and_removed(stream):
     b.destroy()
     b.destroy()
     assert not b.is_valid and definition.nodes() == {a, c} and definition.edges() == set()
-    with pytest.raises(RuntimeError, match="destroyed"):
+    with pytest.raises(CUDAError, match="destroyed"):
         b.join()
 
 

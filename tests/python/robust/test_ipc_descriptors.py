@@ -146,7 +146,7 @@ def test_handles_of_another_user_are_rejected(child, tmp_path, exporter):
             """
 device = Device(0); device.set_current()
 handle, descriptor, fd = pickle.loads(bytes.fromhex(os.environ["GIVEN"]))
-for attempt in (lambda: _core.open_imported(None, handle, 1, None), lambda: Event.from_ipc_descriptor(descriptor)):
+for attempt in (lambda: _core.open_imported(None, cuda.core._ipc.IPCBufferDescriptor._make(handle, 1, 'memory'), None), lambda: Event.from_ipc_descriptor(descriptor)):
     try:
         attempt()
         print("opened")

@@ -99,18 +99,24 @@ class GraphBuilder:
 
     @property
     def graph_definition(self) -> GraphDefinition:
-        """The graph as nodes; while building, what has been captured so far."""
-        return self._definition if self._native.is_building and self._definition is not None else self._built()
+        """The graph as nodes, once it is built.
+
+        The body of a conditional node has one before begin_building() too, and can be filled node by node.
+        """
+        if self._definition is not None and self._native.phase == "new" and not self._native.is_primary:
+            return self._definition
+        return self._built()
 
     # ---- building
 
-    def begin_building(self, mode: str | None = "relaxed") -> GraphBuilder:
+    def begin_building(self, mode: str = "relaxed") -> GraphBuilder:
         """Start: from now on calls with this builder become nodes."""
-        number = _MODES.get("relaxed" if mode is None else str(mode))
+        number = _MODES.get(str(mode))
         if number is None:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
         self._held = self._native.begin_building(number, self._held)
-        self._definition = GraphDefinition._wrap(self._native.definition())
+        if self._native.is_primary:
+            self._definition = GraphDefinition._wrap(self._native.definition())
         return self
 
     def end_building(self) -> GraphBuilder:
@@ -126,8 +132,9 @@ class GraphBuilder:
     def callback(self, fn: Any, *, user_data: Any = None) -> None:
         """Call a function on the host at this point: a Python callable, or a C function of ctypes."""
         function, address, data, keep = host_function(fn, user_data)
-        self._native.callback(function, address, data)
-        self._retain(keep)
+        node = self._native.callback(function, address, data)
+        assert self._definition is not None
+        self._definition._def.keep_beside(node, keep)
 
     def embed(self, child: Any) -> None:
         """Run a copy of another graph at this point.
@@ -157,24 +164,32 @@ class GraphBuilder:
 
     create_conditional_handle = create_condition
 
+    def _bodies(self, *natives: Any) -> tuple[GraphBuilder, ...]:
+        """Builders of what is inside the conditional node that was captured last."""
+        node = self._native.captured()[0]
+        assert self._definition is not None
+        parts = [self._definition._state.part(node, place) for place in range(len(natives))]
+        definitions = [GraphDefinition._wrap(n.definition(), part) for n, part in zip(natives, parts, strict=True)]
+        return tuple(map(self._part, natives, definitions))
+
     def if_then(self, condition: GraphCondition) -> GraphBuilder:
         """A builder for what runs when the condition is not zero."""
-        return self._part(self._native.if_then(_handle_of(condition)))
+        return self._bodies(self._native.if_then(_handle_of(condition)))[0]
 
     if_cond = if_then
 
     def if_else(self, condition: GraphCondition) -> tuple[GraphBuilder, GraphBuilder]:
         """Builders for what runs when the condition is not zero, and when it is."""
-        then, otherwise = self._native.if_else(_handle_of(condition))
-        return self._part(then), self._part(otherwise)
+        then, otherwise = self._bodies(*self._native.if_else(_handle_of(condition)))
+        return then, otherwise
 
     def while_loop(self, condition: GraphCondition) -> GraphBuilder:
         """A builder for what runs as long as the condition is not zero."""
-        return self._part(self._native.while_loop(_handle_of(condition)))
+        return self._bodies(self._native.while_loop(_handle_of(condition)))[0]
 
     def switch(self, condition: GraphCondition, count: int) -> tuple[GraphBuilder, ...]:
         """Builders for ``count`` branches; the condition's value names the one that runs."""
-        return tuple(map(self._part, self._native.switch_case(_handle_of(condition), count)))
+        return self._bodies(*self._native.switch_case(_handle_of(condition), count))
 
     # ---- looking and ending
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..typing import GraphConditionalType
 from ._definition import GraphCondition, GraphDefinition
 from ._nodes import GraphNode
@@ -23,7 +25,7 @@ class ConditionalNode(GraphNode):
     @property
     def condition(self) -> GraphCondition | None:
         """What it decides by; None when the node came out of a copy."""
-        facts = self._facts()
+        facts = self._read()
         return facts[1] if facts else None
 
     @property
@@ -33,9 +35,15 @@ class ConditionalNode(GraphNode):
 
     @property
     def branches(self) -> tuple[GraphDefinition, ...]:
-        """The bodies, as graphs to add nodes to."""
-        facts = self._facts()
+        """The bodies, as graphs to add nodes to; graphs that are not valid after destroy()."""
+        facts = self._read()
         return facts[2] if facts else ()
+
+    def _ask(self, handle: int) -> Any:
+        return self._facts()
+
+    def _text(self) -> str:
+        return f" condition={int(self.condition):#x}" if self.condition else ""
 
 
 class IfNode(ConditionalNode):

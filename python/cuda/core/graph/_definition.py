@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
@@ -36,21 +35,47 @@ class _State:
     """What belongs to one graph of the driver, by a node's handle.
 
     ``nodes``: the objects that stand for nodes, while somebody holds them. ``facts``: what the driver does not say of
-    a node (a launch's arguments, a conditional's bodies). ``kept``: the driver's object that keeps alive what the node
-    uses, in this graph and in those made from it. All are made when first touched: a captured graph rarely needs them.
+    a node (a launch's arguments, a conditional's bodies). ``inside``: the same for the graphs inside a node, by their
+    place in it. All are made when first touched: a captured graph rarely needs them.
     """
 
-    __slots__ = ("__weakref__", "facts", "kept", "nodes")
+    __slots__ = ("__weakref__", "facts", "inside", "nodes")
     nodes: weakref.WeakValueDictionary[int, GraphNode]
     facts: dict[int, Any]
-    kept: dict[int, int]
+    inside: dict[int, dict[int, _State]]
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("nodes", "facts", "kept"):
+        if name not in ("nodes", "facts", "inside"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value: Any = weakref.WeakValueDictionary() if name == "nodes" else {}
         setattr(self, name, value)
         return value
+
+    def part(self, node: int, place: int) -> _State:
+        """The state of a graph inside a node."""
+        return self.inside.setdefault(node, {}).setdefault(place, _State())
+
+    def parts(self, node: int) -> list[_State]:
+        """The states of all graphs inside a node, and inside those."""
+        mine = list(self.inside.get(node, {}).values())
+        return mine + [deeper for part in mine for inner in part.inside for deeper in part.parts(inner)]
+
+    def remember(self, node: int) -> None:
+        """The driver is about to forget what is inside a node: objects of nodes there note their parameters."""
+        for inner in [inner for part in self.parts(node) for inner in part.nodes.values()]:
+            inner._remember()
+
+    def forget(self, node: int) -> None:
+        """A node is gone."""
+        self.nodes.pop(node, None)
+        self.facts.pop(node, None)
+        self.inside.pop(node, None)
+
+    def clear(self) -> None:
+        """All nodes are gone."""
+        self.nodes.clear()
+        self.facts.clear()
+        self.inside.clear()
 
 
 def address_of(place: Any) -> int:
@@ -89,6 +114,7 @@ def _as_packed(arg: Any) -> Any:
 
 CopyEnd = tuple[int, int]
 CopyExtent = tuple[int, int, int]
+host_function = _core.host_function
 
 
 def copy_end(place: Any) -> tuple[CopyEnd, CopyExtent | None]:
@@ -98,38 +124,6 @@ def copy_end(place: Any) -> tuple[CopyEnd, CopyExtent | None]:
         return (address_of(place), 0), None
     handle, extent = array()
     return (0, handle), extent
-
-
-def copy_extent(size: int, *arrays: CopyExtent | None) -> CopyExtent:
-    """How much a copy of ``size`` bytes copies when these are the arrays at its ends."""
-    known = [extent for extent in arrays if extent is not None]
-    if not known:
-        return size, 1, 1
-    if any(extent != known[0] for extent in known):
-        raise ValueError(f"the arrays have different sizes: {known[0]} and {known[1]} (bytes of a row, rows, planes)")
-    if prod(known[0]) != size:
-        raise ValueError(f"the array has {prod(known[0])} bytes, not {size}: an array is copied as a whole")
-    return known[0]
-
-
-def host_function(fn: Any, user_data: Any) -> tuple[Any, int, int, Any]:
-    """(callable, address, data, what to keep): a Python callable, or a C function of ctypes with its data."""
-    import ctypes
-
-    if isinstance(fn, ctypes._CFuncPtr):  # type: ignore[attr-defined]
-        address = ctypes.cast(fn, ctypes.c_void_p).value or 0
-        if user_data is None:
-            return None, address, 0, fn
-        if hasattr(user_data, "__index__"):  # integers of NumPy too, of which bytes() would make zeros
-            return None, address, int(user_data), fn
-        data = bytes(user_data)
-        held = ctypes.create_string_buffer(data, len(data))
-        return None, address, ctypes.addressof(held), (fn, held)
-    if not callable(fn):
-        raise TypeError(f"fn must be callable, not {type(fn).__name__}")
-    if user_data is not None:
-        raise ValueError("user_data goes with C functions only; a Python callable can carry its own")
-    return fn, 0, 0, fn
 
 
 def memset_pattern(value: Any) -> tuple[int, int]:
@@ -249,7 +243,7 @@ class _Adder:
         home = self._home()
         (to, into), (of, out_of) = copy_end(dst), copy_end(src)
         uses = held(dst, dst_owner), held(src, src_owner)
-        handle = home._def.add_memcpy(self._after(), to, of, copy_extent(size, into, out_of))
+        handle = home._def.add_memcpy(self._after(), to, of, size, into, out_of)
         return cast("MemcpyNode", home._node(handle, keep=uses, facts=uses))
 
     def memset(
@@ -294,14 +288,15 @@ class _Adder:
     def join(self, *nodes: GraphNode) -> EmptyNode:
         """Add a node that does nothing after all these."""
         home = self._home()
-        return cast("EmptyNode", home._node(home._def.add_empty(self._after() + [node._handle for node in nodes])))
+        return cast("EmptyNode", home._node(home._def.add_empty(self._after() + [node._open() for node in nodes])))
 
     def _conditional(self, condition: GraphCondition, kind: int, count: int, cls: Any) -> Any:
         if not isinstance(condition, GraphCondition):
             raise TypeError(f"condition must be a GraphCondition, not {type(condition).__name__}")
         home = self._home()
         handle, bodies = home._def.add_conditional(self._after(), condition.handle, kind, count)
-        home._state.facts[handle] = (cls, condition, tuple(home._body(body) for body in bodies))
+        parts = tuple(home._inside(handle, body, place) for place, body in enumerate(bodies))
+        home._state.facts[handle] = (cls, condition, parts)
         return home._node(handle)
 
     def if_then(self, condition: GraphCondition) -> IfNode:
@@ -357,13 +352,14 @@ class GraphDefinition(_Adder):
     def _home(self) -> GraphDefinition:
         return self
 
-    def _body(self, handle: int) -> GraphDefinition:
-        return GraphDefinition._wrap(_core._GraphDef.view(handle, self._def))
+    def _inside(self, node: int, handle: int, place: int = 0) -> GraphDefinition:
+        """A graph inside a node."""
+        return GraphDefinition._wrap(self._def.inside(node, handle), self._state.part(node, place))
 
     def _node(self, handle: int, keep: Any = None, facts: Any = None) -> Any:
         """The object for a node; for a new one, what it uses and what the driver will not say of it."""
         if keep is not None:
-            self._keep(handle, keep)
+            self._def.use(handle, keep)
         if facts is not None:
             self._state.facts[handle] = facts
         node = self._state.nodes.get(handle)
@@ -374,14 +370,6 @@ class GraphDefinition(_Adder):
             node = self._state.nodes.setdefault(handle, cls._make(self, handle))
         return node
 
-    def _keep(self, handle: int, things: Any) -> None:
-        """Keep what a node uses from now on; what it used before stays for graphs made from this one."""
-        before = self._state.kept.pop(handle, 0)
-        if things is not None:
-            self._state.kept[handle] = self._def.keep(things)
-        if before:
-            self._def.forget(before)
-
     @property
     def handle(self) -> Any:
         """The driver's handle, for cuda.bindings."""
@@ -390,7 +378,7 @@ class GraphDefinition(_Adder):
 
     @property
     def is_valid(self) -> bool:
-        """False once the capture it belonged to has failed."""
+        """False once the capture it belonged to has failed, or the node it was inside is destroyed."""
         return self._def.handle != 0
 
     def callback(self, fn: Any, *, user_data: Any = None) -> HostCallbackNode:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._core import Graph
-from ._definition import _definition_of, address_of, copy_end, copy_extent, host_function, memset_pattern
+from ._definition import _definition_of, address_of, copy_end, host_function, memset_pattern
 from ._nodes import (
     ChildGraphNode,
     EventRecordNode,
@@ -108,13 +108,13 @@ class ExecutableMemcpyNode(_Switchable):
         Drivers change copies of one row only in a graph that is ready to launch; others raise a ValueError.
         """
         (to, into), (of, out_of) = copy_end(dst), copy_end(src)
-        extent = copy_extent(size, into, out_of)
-        for shape in (_core.memcpy_node_get(self._node._handle)[2], extent):
-            if shape[1] * shape[2] != 1:
-                raise ValueError(
-                    f"a copy of {shape[1] * shape[2]} rows cannot be changed in a graph that is ready to launch: "
-                    "update the node of the definition and instantiate it again"
-                )
+        extent = _core.copy_extent(size, into, out_of)
+        rows = max(shape[1] * shape[2] for shape in (_core.memcpy_node_get(self._node._handle)[2], extent))
+        if rows != 1:
+            raise ValueError(
+                f"a copy of {rows} rows cannot be changed in a graph that is ready to launch: "
+                "update the node of the definition and instantiate it again"
+            )
         self._graph._set_memcpy(self._node._handle, to, of, extent)
         self._uses(_core.hold((dst, src)))
 
@@ -208,7 +208,7 @@ class ExecutableEventWaitNode(ExecutableGraphNode):
         self._uses(_core.hold(event))
 
 
-_CLASSES = {
+_CLASSES: dict[type, type[ExecutableGraphNode]] = {
     KernelNode: ExecutableKernelNode,
     MemcpyNode: ExecutableMemcpyNode,
     MemsetNode: ExecutableMemsetNode,
@@ -220,6 +220,12 @@ _CLASSES = {
 
 
 def _executable_node(graph: Graph, node: Any) -> ExecutableGraphNode:
-    if not isinstance(node, GraphNode):
-        raise TypeError(f"a graph is indexed with a GraphNode of its definition, not {type(node).__name__}")
-    return _CLASSES.get(type(node), ExecutableGraphNode)._make(graph, node)
+    cls = _CLASSES.get(type(node))
+    if cls is None:
+        raise TypeError(
+            f"a graph is indexed with a node of its definition that can be updated, not {type(node).__name__}: "
+            f"{', '.join(sorted(known.__name__ for known in _CLASSES))}"
+        )
+    if not node.is_valid:
+        raise ValueError("the node was destroyed: a graph is indexed with the nodes of its definition")
+    return cls._make(graph, node)

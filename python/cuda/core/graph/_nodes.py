@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, MutableSet
+from collections.abc import Iterable, Iterator, MutableSet
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
+from .._errors import CUDAError
 from .._readonly import ReadOnly
 from ..typing import GraphMemoryType
 from ._definition import (
-    CopyExtent,
     GraphDefinition,
     _Adder,
     _handle,
     address_of,
     as_packed,
     copy_end,
-    copy_extent,
     held,
     host_function,
     memset_pattern,
@@ -42,10 +41,11 @@ class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
         return set(it)
 
     def _handles(self) -> list[int]:
-        return (_core.node_succ if self._is_fwd else _core.node_pred)(self._node._handle)
+        ask = _core.node_succ if self._is_fwd else _core.node_pred
+        return ask(self._node._handle) if self._node.is_valid else []
 
     def _edge(self, other: GraphNode) -> tuple[list[int], list[int]]:
-        a, b = [self._node._handle], [other._handle]
+        a, b = [self._node._open()], [other._open()]
         return (a, b) if self._is_fwd else (b, a)
 
     def __contains__(self, value: object) -> bool:
@@ -91,10 +91,11 @@ class GraphNode(_Adder):
     True
     """
 
-    __slots__ = ("__weakref__", "_graph", "_handle", "_valid")
+    __slots__ = ("__weakref__", "_generation", "_graph", "_handle", "_last")
+    _generation: int  # the graph's when the node was made; 0 once it is destroyed
     _graph: GraphDefinition
     _handle: int
-    _valid: bool
+    _last: Any  # its parameters when it was destroyed
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -106,12 +107,13 @@ class GraphNode(_Adder):
         self = cls.__new__(cls)
         self._graph = graph
         self._handle = handle
-        self._valid = True
+        self._generation = graph._def.generation
+        self._last = None
         return self
 
     def _home(self) -> GraphDefinition:
-        if not self._valid:
-            raise RuntimeError("the node was destroyed")
+        if not self.is_valid:
+            raise CUDAError("CUDA_ERROR_INVALID_VALUE: the node was destroyed", 1, "CUDA_ERROR_INVALID_VALUE")
         return self._graph
 
     def _open(self) -> int:
@@ -124,12 +126,26 @@ class GraphNode(_Adder):
 
     def _uses(self, things: Any, facts: Any = None) -> None:
         """What the node uses from now on."""
-        self._graph._keep(self._handle, things)
+        self._graph._def.use(self._handle, things)
         if facts is not None:
             self._graph._state.facts[self._handle] = facts
 
     def _facts(self) -> Any:
-        return self._graph._state.facts.get(self._handle)
+        return self._graph._state.facts.get(self._handle) if self.is_valid else None
+
+    _ask: Any = staticmethod(lambda handle: None)  # the driver's parameters of a node of the class
+
+    def _read(self) -> Any:
+        """The parameters; of a destroyed node the last ones."""
+        return self._ask(self._handle) if self.is_valid else self._last
+
+    def _remember(self) -> None:
+        """Note the parameters: the driver is about to forget them."""
+        self._last = self._read()
+
+    def _text(self) -> str:
+        """What repr() says of the parameters."""
+        return _core.node_text(self._handle)
 
     @property
     def graph(self) -> GraphDefinition:
@@ -138,18 +154,18 @@ class GraphNode(_Adder):
 
     @property
     def handle(self) -> Any:
-        """The driver's handle, for cuda.bindings."""
-        return _handle("CUgraphNode", self._handle)
+        """The driver's handle, for cuda.bindings; None after destroy()."""
+        return _handle("CUgraphNode", self._handle) if self.is_valid else None
 
     @property
     def is_valid(self) -> bool:
-        """False after destroy()."""
-        return self._valid
+        """False after destroy(), of this node or of one around it."""
+        return self._generation == self._graph._def.generation
 
     @property
     def type(self) -> Any:
-        """The driver's type of the node."""
-        return _handle("CUgraphNodeType", _core.node_type(self._handle))
+        """The driver's type of the node; None after destroy()."""
+        return _handle("CUgraphNodeType", _core.node_type(self._handle)) if self.is_valid else None
 
     @property
     def pred(self) -> AdjacencySetProxy:
@@ -182,27 +198,28 @@ class GraphNode(_Adder):
         return self._callback(fn, user_data)
 
     def destroy(self) -> None:
-        """Remove the node and its edges from the graph. Does nothing the second time."""
-        if not self._valid:
+        """Remove the node, its edges and the graphs inside it. Does nothing the second time.
+
+        Its parameters can still be read; what it used is let go of.
+        """
+        if not self.is_valid:
             return
+        self._remember()
+        self._graph._state.remember(self._handle)
         self._graph._def.remove(self._handle)
-        self._valid = False
-        self._graph._state.nodes.pop(self._handle, None)
-        self._graph._state.facts.pop(self._handle, None)
-        self._graph._keep(self._handle, None)
+        self._generation = 0
+        self._graph._state.forget(self._handle)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphNode):
             return NotImplemented
-        return (self._handle, self._valid) == (other._handle, other._valid)
+        return (self._handle, self._generation) == (other._handle, other._generation)
 
     def __hash__(self) -> int:
         return hash((GraphNode, self._handle))
 
     def __repr__(self) -> str:
-        from ._text import text_of
-
-        return text_of(self)
+        return f"<{type(self).__name__} handle={self._handle:#x}{self._text() if self.is_valid else ' destroyed'}>"
 
 
 class EmptyNode(GraphNode):
@@ -216,9 +233,9 @@ class EmptyNode(GraphNode):
     __slots__ = ()
 
 
-def _param(read: Callable[[int], tuple[Any, ...]], place: int, doc: str) -> ReadOnly[Any]:
+def _param(place: int, doc: str) -> ReadOnly[Any]:
     """One number of a node's parameters, asked of the driver when read."""
-    return ReadOnly(lambda node: read(node._handle)[place], doc)
+    return ReadOnly(lambda node: node._read()[place], doc)
 
 
 class KernelNode(GraphNode):
@@ -230,12 +247,11 @@ class KernelNode(GraphNode):
     """
 
     __slots__ = ()
+    _ask = staticmethod(_core.kernel_node_get)
 
-    grid: ReadOnly[tuple[int, int, int]] = _param(_core.kernel_node_get, 0, "How many blocks, in x, y and z.")
-    block: ReadOnly[tuple[int, int, int]] = _param(
-        _core.kernel_node_get, 1, "How many threads a block has, in x, y and z."
-    )
-    shmem_size: ReadOnly[int] = _param(_core.kernel_node_get, 2, "Bytes of dynamic shared memory per block.")
+    grid: ReadOnly[tuple[int, int, int]] = _param(0, "How many blocks, in x, y and z.")
+    block: ReadOnly[tuple[int, int, int]] = _param(1, "How many threads a block has, in x, y and z.")
+    shmem_size: ReadOnly[int] = _param(2, "Bytes of dynamic shared memory per block.")
 
     @property
     def kernel(self) -> Kernel:
@@ -243,7 +259,7 @@ class KernelNode(GraphNode):
         facts = self._facts()
         if facts is not None:
             return cast("Kernel", facts[0])
-        return _core.Kernel.from_handle(_core.kernel_node_get(self._handle)[3])
+        return _core.Kernel.from_handle(self._read()[3])
 
     @property
     def config(self) -> LaunchConfig:
@@ -251,11 +267,12 @@ class KernelNode(GraphNode):
         facts = self._facts()
         if facts is not None:
             return cast("LaunchConfig", facts[1])
-        grid, block, shmem, _ = _core.kernel_node_get(self._handle)
+        grid, block, shmem, _ = self._read()
         return _core.LaunchConfig(grid=grid, block=block, shmem_size=shmem)
 
     def update(self, *, config: LaunchConfig | None = None, kernel: Kernel | None = None, args: Any = None) -> None:
         """Change how the kernel is launched, which one, or with what; graphs already instantiated stay as they are."""
+        handle = self._open()
         kernel = self.kernel if kernel is None else kernel
         config = self.config if config is None else config
         if args is None:
@@ -263,7 +280,7 @@ class KernelNode(GraphNode):
         else:
             args = tuple(args)
             packed, used = as_packed(args), _core.hold(args)
-        _core.kernel_node_set(self._open(), config, kernel, packed if args is None else args)
+        _core.kernel_node_set(handle, config, kernel, packed if args is None else args, args is None)
         self._uses((kernel, used), (kernel, config, packed, used))
 
     def _args(self) -> tuple[tuple[Any, ...], Any]:
@@ -284,23 +301,24 @@ class MemcpyNode(GraphNode):
     """
 
     __slots__ = ()
+    _ask = staticmethod(_core.memcpy_node_get)
 
     @property
     def dst(self) -> int:
         """The address copied to; of an array its handle."""
-        address, array = _core.memcpy_node_get(self._handle)[0]
-        return array or address
+        address, array = self._read()[0]
+        return int(array or address)
 
     @property
     def src(self) -> int:
         """The address copied from; of an array its handle."""
-        address, array = _core.memcpy_node_get(self._handle)[1]
-        return array or address
+        address, array = self._read()[1]
+        return int(array or address)
 
     @property
     def size(self) -> int:
         """How many bytes."""
-        return prod(_core.memcpy_node_get(self._handle)[2])
+        return prod(self._read()[2])
 
     def update(
         self, *, dst: Any = None, src: Any = None, size: int | None = None, dst_owner: Any = None, src_owner: Any = None
@@ -310,30 +328,13 @@ class MemcpyNode(GraphNode):
         A copy of several rows, captured from an array or a strided view, keeps their number, size and distances: the
         other end takes the place of the old one.
         """
-        (_, was_array), (_, from_array), old = _core.memcpy_node_get(self._open())
+        handle = self._open()
         to, into = (None, None) if dst is None else copy_end(dst)
         of, out_of = (None, None) if src is None else copy_end(src)
-        extent = self._extent(old, bool(was_array or from_array), size, into, out_of)
         had_dst, had_src = self._facts() or (None, None)
         facts = (had_dst if dst is None else held(dst, dst_owner), had_src if src is None else held(src, src_owner))
-        _core.memcpy_node_set(self._handle, to, of, extent)
+        _core.memcpy_node_set(handle, to, of, size, into, out_of)
         self._uses(facts, facts)
-
-    @staticmethod
-    def _extent(
-        old: CopyExtent, had_array: bool, size: int | None, into: CopyExtent | None, out_of: CopyExtent | None
-    ) -> CopyExtent | None:
-        """How much is copied after an update; None: as much as before."""
-        whole = prod(old)
-        given = [extent for extent in (into, out_of) if extent is not None]
-        if size is None or size == whole:
-            same = not given or had_array or old in given
-            return None if same else copy_extent(whole, into, out_of)
-        if old[1] * old[2] != 1 and not given:
-            raise ValueError(
-                f"the node copies {old[1] * old[2]} rows of {old[0]} bytes, {whole} in all: its size cannot become {size}"
-            )
-        return copy_extent(size, into, out_of)
 
 
 class MemsetNode(GraphNode):
@@ -346,12 +347,13 @@ class MemsetNode(GraphNode):
 
     __slots__ = ()
 
-    dptr: ReadOnly[int] = _param(_core.memset_node_get, 0, "The address filled.")
-    value: ReadOnly[int] = _param(_core.memset_node_get, 1, "The pattern, as a number.")
-    element_size: ReadOnly[int] = _param(_core.memset_node_get, 2, "Bytes of the pattern: 1, 2 or 4.")
-    width: ReadOnly[int] = _param(_core.memset_node_get, 3, "Elements per row.")
-    height: ReadOnly[int] = _param(_core.memset_node_get, 4, "How many rows.")
-    pitch: ReadOnly[int] = _param(_core.memset_node_get, 5, "Bytes from one row to the next.")
+    _ask = staticmethod(_core.memset_node_get)
+    dptr: ReadOnly[int] = _param(0, "The address filled.")
+    value: ReadOnly[int] = _param(1, "The pattern, as a number.")
+    element_size: ReadOnly[int] = _param(2, "Bytes of the pattern: 1, 2 or 4.")
+    width: ReadOnly[int] = _param(3, "Elements per row.")
+    height: ReadOnly[int] = _param(4, "How many rows.")
+    pitch: ReadOnly[int] = _param(5, "Bytes from one row to the next.")
 
     def update(
         self,
@@ -393,14 +395,15 @@ class AllocNode(GraphNode):
 
     __slots__ = ()
 
-    dptr: ReadOnly[int] = _param(_core.alloc_node_get, 0, "The address, known before the graph runs.")
-    bytesize: ReadOnly[int] = _param(_core.alloc_node_get, 1, "How many bytes.")
-    device_id: ReadOnly[int] = _param(_core.alloc_node_get, 4, "The number of the device.")
+    _ask = staticmethod(_core.alloc_node_get)
+    dptr: ReadOnly[int] = _param(0, "The address, known before the graph runs.")
+    bytesize: ReadOnly[int] = _param(1, "How many bytes.")
+    device_id: ReadOnly[int] = _param(4, "The number of the device.")
 
     @property
     def memory_type(self) -> GraphMemoryType:
         """Whose memory it is: the device's, the host's, or managed."""
-        _, _, kind, place, _, _ = _core.alloc_node_get(self._handle)
+        _, _, kind, place, _, _ = self._read()
         if kind == _core.CU_MEM_ALLOCATION_TYPE_MANAGED:
             return GraphMemoryType.MANAGED
         return GraphMemoryType.DEVICE if place == _core.CU_MEM_LOCATION_TYPE_DEVICE else GraphMemoryType.HOST
@@ -408,7 +411,7 @@ class AllocNode(GraphNode):
     @property
     def peer_access(self) -> tuple[int, ...]:
         """The numbers of the other devices that can use the memory."""
-        return tuple(_core.alloc_node_get(self._handle)[5])
+        return tuple(self._read()[5])
 
 
 class FreeNode(GraphNode):
@@ -421,11 +424,12 @@ class FreeNode(GraphNode):
     """
 
     __slots__ = ()
+    _ask = staticmethod(_core.free_node_get)
 
     @property
     def dptr(self) -> int:
         """The address freed."""
-        return _core.free_node_get(self._handle)
+        return self._read()  # type: ignore[no-any-return]
 
 
 class ChildGraphNode(GraphNode):
@@ -442,14 +446,20 @@ class ChildGraphNode(GraphNode):
 
     @property
     def child_graph(self) -> GraphDefinition:
-        """The copy the node runs."""
-        return self._graph._body(_core.child_node_graph(self._handle))
+        """The copy the node runs; one that is not valid after destroy()."""
+        return self._read()  # type: ignore[no-any-return]
+
+    def _ask(self, handle: int) -> GraphDefinition:
+        return self._graph._inside(handle, _core.child_node_graph(handle))
 
     def update(self, child: GraphDefinition) -> None:
-        """Run a copy of another graph of the same shape."""
+        """Run a copy of another graph of the same shape. The nodes of the old copy are not valid any more."""
         from ._definition import _definition_of
 
-        _core.child_node_set(self._open(), self._graph._def, _definition_of(child)._def)
+        handle, state = self._open(), self._graph._state
+        state.remember(handle)
+        self._graph._def.set_child(handle, _definition_of(child)._def)
+        state.part(handle, 0).clear()
 
 
 class _EventNode(GraphNode):
@@ -458,8 +468,10 @@ class _EventNode(GraphNode):
     @property
     def event(self) -> Event:
         """The event."""
-        known = self._facts()
-        return known if known is not None else _core.event_node_get(self._handle)
+        return self._read()  # type: ignore[no-any-return]
+
+    def _ask(self, handle: int) -> Event:
+        return self._facts() or _core.event_node_get(handle)
 
     def update(self, event: Event) -> None:
         """Use another event; graphs already instantiated stay as they are."""
@@ -504,13 +516,17 @@ class HostCallbackNode(GraphNode):
 
     @property
     def callback(self) -> Any:
-        """The Python callable, or None where a C function is called."""
-        return _core.host_node_get(self._handle)
+        """The Python callable, or None where a C function is called and after destroy(), which lets go of it."""
+        return _core.host_node_get(self._handle) if self.is_valid else None
+
+    def _text(self) -> str:
+        return f" callback={self.callback!r}"
 
     def update(self, fn: Any, *, user_data: Any = None) -> None:
         """Call another function; graphs already instantiated stay as they are."""
+        handle = self._open()
         function, address, data, keep = host_function(fn, user_data)
-        _core.host_node_set(self._open(), function, address, data)
+        _core.host_node_set(handle, function, address, data)
         self._uses(keep)
 
 
