@@ -465,9 +465,7 @@ void bind_device(nb::module_& m) {
       nb::kw_only(), nb::arg("resource"), "Make a surface over a resource.");
   cls.def(
       "to_system_device",
-      [](const PyDevice& d) {
-        return helper("cuda.core.system", "Device").attr("_of_cuda")(d.id);
-      },
+      [](const PyDevice& d) { return helper("cuda.core.system", "Device").attr("_of_cuda")(d.id); },
       "The same device as cuda.core.system (NVML) sees it.");
   cls.def_static(
       "get_all_devices",
