@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _core
 from ..typing import GraphConditionalType
+from . import _node_classes
 from ._definition import GraphCondition, GraphDefinition
 from ._nodes import GraphNode
 
@@ -116,3 +118,12 @@ class SwitchNode(ConditionalNode):
 
     __slots__ = ()
     _type = GraphConditionalType.SWITCH
+
+
+_node_classes.by_type[_core.CU_GRAPH_NODE_TYPE_CONDITIONAL] = ConditionalNode
+_node_classes.conditionals |= {
+    (_core.CU_GRAPH_COND_TYPE_IF, False): IfNode,
+    (_core.CU_GRAPH_COND_TYPE_IF, True): IfElseNode,
+    (_core.CU_GRAPH_COND_TYPE_WHILE, False): WhileNode,
+    (_core.CU_GRAPH_COND_TYPE_SWITCH, False): SwitchNode,
+}

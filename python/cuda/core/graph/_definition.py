@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from .. import _core
 from .._core import Graph
 from ..typing import GraphMemoryType
+from ._node_classes import conditional_class, node_class
 from ._options import GraphCompleteOptions, GraphDebugPrintOptions, options_of
 
 if TYPE_CHECKING:
@@ -290,38 +291,30 @@ class _Adder:
         home = self._home()
         return cast("EmptyNode", home._node(home._def.add_empty(self._after() + [node._open() for node in nodes])))
 
-    def _conditional(self, condition: GraphCondition, kind: int, count: int, cls: Any) -> Any:
+    def _conditional(self, condition: GraphCondition, kind: int, count: int) -> Any:
         if not isinstance(condition, GraphCondition):
             raise TypeError(f"condition must be a GraphCondition, not {type(condition).__name__}")
         home = self._home()
         handle, bodies = home._def.add_conditional(self._after(), condition.handle, kind, count)
         parts = tuple(home._inside(handle, body, place) for place, body in enumerate(bodies))
-        home._state.facts[handle] = (cls, condition, parts)
+        home._state.facts[handle] = (conditional_class(kind, count), condition, parts)
         return home._node(handle)
 
     def if_then(self, condition: GraphCondition) -> IfNode:
         """Add a node whose body (``then``) runs when the condition is not zero."""
-        from ._conditionals import IfNode
-
-        return cast("IfNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 1, IfNode))
+        return cast("IfNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 1))
 
     def if_else(self, condition: GraphCondition) -> IfElseNode:
         """Add a node with two bodies, ``then`` and ``else_``."""
-        from ._conditionals import IfElseNode
-
-        return cast("IfElseNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 2, IfElseNode))
+        return cast("IfElseNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 2))
 
     def while_loop(self, condition: GraphCondition) -> WhileNode:
         """Add a node whose ``body`` runs as long as the condition is not zero."""
-        from ._conditionals import WhileNode
-
-        return cast("WhileNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_WHILE, 1, WhileNode))
+        return cast("WhileNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_WHILE, 1))
 
     def switch(self, condition: GraphCondition, count: int) -> SwitchNode:
         """Add a node that runs the branch the condition's value names, or none."""
-        from ._conditionals import SwitchNode
-
-        return cast("SwitchNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_SWITCH, count, SwitchNode))
+        return cast("SwitchNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_SWITCH, count))
 
 
 class GraphDefinition(_Adder):
@@ -364,8 +357,6 @@ class GraphDefinition(_Adder):
             self._state.facts[handle] = facts
         node = self._state.nodes.get(handle)
         if node is None:
-            from ._nodes import node_class
-
             cls = node_class(_core.node_type(handle), self._state.facts.get(handle))
             node = self._state.nodes.setdefault(handle, cls._make(self, handle))
         return node

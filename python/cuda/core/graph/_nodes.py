@@ -11,9 +11,11 @@ from .. import _core
 from .._errors import CUDAError
 from .._readonly import ReadOnly
 from ..typing import GraphMemoryType
+from . import _node_classes
 from ._definition import (
     GraphDefinition,
     _Adder,
+    _definition_of,
     _handle,
     address_of,
     as_packed,
@@ -454,8 +456,6 @@ class ChildGraphNode(GraphNode):
 
     def update(self, child: GraphDefinition) -> None:
         """Run a copy of another graph of the same shape. The nodes of the old copy are not valid any more."""
-        from ._definition import _definition_of
-
         handle, state = self._open(), self._graph._state
         state.remember(handle)
         self._graph._def.set_child(handle, _definition_of(child)._def)
@@ -530,8 +530,8 @@ class HostCallbackNode(GraphNode):
         self._uses(keep)
 
 
-# By the driver's number of a node's type.
-_CLASSES: dict[int, type[GraphNode]] = {
+_node_classes.unknown.append(GraphNode)
+_node_classes.by_type |= {
     _core.CU_GRAPH_NODE_TYPE_KERNEL: KernelNode,
     _core.CU_GRAPH_NODE_TYPE_MEMCPY: MemcpyNode,
     _core.CU_GRAPH_NODE_TYPE_MEMSET: MemsetNode,
@@ -543,12 +543,3 @@ _CLASSES: dict[int, type[GraphNode]] = {
     _core.CU_GRAPH_NODE_TYPE_MEM_ALLOC: AllocNode,
     _core.CU_GRAPH_NODE_TYPE_MEM_FREE: FreeNode,
 }
-
-
-def node_class(number: int, facts: Any) -> type[GraphNode]:
-    """The class for a node of the driver's type ``number``; a conditional's facts name it."""
-    if number == _core.CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        from ._conditionals import ConditionalNode
-
-        return cast("type[GraphNode]", facts[0]) if facts else ConditionalNode
-    return _CLASSES.get(number, GraphNode)
