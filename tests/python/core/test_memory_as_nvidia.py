@@ -385,8 +385,14 @@ def test_managed_operations_on_other_memory_are_value_errors(device, stream):
 
 @pytest.mark.parametrize("node", [Host(numa_id=0), Host.numa_current()], ids=repr)
 def test_accessed_by_takes_devices_and_the_whole_host(device, stream, node):
-    buffer = ManagedMemoryResource().allocate(4096, stream=stream)
-    stream.sync()
+    try:
+        buffer = ManagedMemoryResource().allocate(4096, stream=stream)
+        stream.sync()
+        buffer.accessed_by = []
+    except CUDAError as error:
+        if error.name != "CUDA_ERROR_NOT_SUPPORTED":
+            raise
+        pytest.skip(str(error))
     with pytest.raises(ValueError, match="NUMA"):
         buffer.accessed_by.add(node)
     with pytest.raises(ValueError, match="NUMA"):
