@@ -240,7 +240,7 @@ TEST_F(Launches, InvalidImagesExplainWhatToDo) {
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   EXPECT_EQ(CUDA_ERROR_NO_BINARY_FOR_GPU,
             cuModuleLoadDataEx(&module, elf.data(), 2, options, values));
-  EXPECT_NE(std::string::npos, std::string{log}.find("Compile to PTX"));
+  EXPECT_NE(std::string::npos, std::string{log}.find("compile to PTX"));
   elf[kMachineAt] = 62;  // EM_X86_64
   values[1] = reinterpret_cast<void*>(sizeof log);
   EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadDataEx(&module, elf.data(), 2, options, values));
