@@ -35,7 +35,7 @@ struct KernelInfo {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_offset = 0;  ///< start of dynamic shared memory, aligned
   std::uint32_t local_bytes = 0;            ///< per thread
-  std::uint32_t const_bytes = 0;            ///< of the .const variables that it uses
+  std::uint32_t const_bytes = 0;            ///< of the .const variables of its module
   std::uint32_t registers = 0;              ///< an estimate, for occupancy queries
   std::uint32_t max_threads = 1024;         ///< .maxntid / .reqntid, else the device limit
   std::uint32_t min_blocks_per_sm = 0;      ///< .minnctapersm, 0 when not given

@@ -32,13 +32,7 @@ cudaError_t with_function(const void* func, Body&& body) {
   return call_with_context([&](const DriverTable& d) -> CUresult {
     CUfunction function = nullptr;
     if (const CUresult code = function_of(func, &function); code != CUDA_SUCCESS) return code;
-    const CUresult code = body(d, function);
-    if (code != CUDA_ERROR_INVALID_HANDLE) [[likely]]
-      return code;
-    CUmodule module = nullptr;  // the function is unknown, or another handle is wrong
-    return d.cuFuncGetModule(&module, function) == CUDA_ERROR_INVALID_HANDLE
-               ? static_cast<CUresult>(cudaErrorInvalidDeviceFunction)
-               : code;
+    return body(d, function);
   });
 }
 
@@ -171,10 +165,11 @@ cudaError_t param_count(const void* func, std::size_t* count) {
 
 // ---- launches
 
-/// The driver reports a wrong grid or block as an invalid value, the runtime API by a code of its
-/// own.
-CUresult launch_result(const DriverTable& d, CUresult code, dim3 grid, dim3 block) {
-  if (code != CUDA_ERROR_INVALID_VALUE) [[likely]]
+/// The driver reports a wrong grid or block as an invalid value, and so does the runtime API for
+/// kernels of libraries; for functions that nvcc registered it has a code of its own.
+CUresult launch_result(const DriverTable& d, CUresult code, const void* func, dim3 grid,
+                       dim3 block) {
+  if (code != CUDA_ERROR_INVALID_VALUE || is_kernel(func)) [[likely]]
     return code;
   CUdevice device = 0;
   if (current_device(&device) != CUDA_SUCCESS) return code;
@@ -199,7 +194,7 @@ cudaError_t launch(const void* func, dim3 grid, dim3 block, void** args, std::si
   return with_function(func, [=](const DriverTable& d, CUfunction f) {
     const CUresult code = d.cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                            static_cast<unsigned>(shared), stream, args, nullptr);
-    return launch_result(d, code, grid, block);
+    return launch_result(d, code, func, grid, block);
   });
 }
 
@@ -209,7 +204,7 @@ cudaError_t launch_cooperative(const void* func, dim3 grid, dim3 block, void** a
     const CUresult code =
         d.cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                     static_cast<unsigned>(shared), stream, args);
-    return launch_result(d, code, grid, block);
+    return launch_result(d, code, func, grid, block);
   });
 }
 
@@ -234,7 +229,7 @@ cudaError_t launch_ex(const cudaLaunchConfig_t* config, const void* func, void**
     if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUlaunchConfig c = to_config(*config);
     const CUresult code = d.cuLaunchKernelEx(&c, f, args, nullptr);
-    return launch_result(d, code, config->gridDim, config->blockDim);
+    return launch_result(d, code, func, config->gridDim, config->blockDim);
   });
 }
 

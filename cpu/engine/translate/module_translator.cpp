@@ -3,9 +3,7 @@
 // translate().
 #include "cpu/engine/translate/module_translator.hpp"
 
-#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
@@ -329,33 +327,16 @@ bool TranslateOptions::host_has_half() {
 
 namespace {
 
-/// Sets `const_bytes` of all kernels: the .const variables that they and the functions they call
-/// name.
+/// Sets `const_bytes` of all kernels: an H200 counts all .const variables of the module, also those
+/// that the kernel does not use.
 void measure_constants(Translation& result) {
-  for (KernelInfo& info : result.kernels) {
-    llvm::SmallPtrSet<const llvm::Value*, 32> seen;
-    std::vector<const llvm::Value*> open{result.module->getFunction(info.name)};
-    while (!open.empty()) {
-      const llvm::Value* const value = open.back();
-      open.pop_back();
-      if (value == nullptr || !seen.insert(value).second) continue;
-      if (const auto* function = llvm::dyn_cast<llvm::Function>(value)) {
-        for (const llvm::Instruction& instruction : llvm::instructions(*function))
-          for (const llvm::Value* operand : instruction.operands())
-            if (llvm::isa<llvm::Constant>(operand)) open.push_back(operand);
-      } else if (const auto* constant = llvm::dyn_cast<llvm::Constant>(value)) {
-        for (const llvm::Value* operand : constant->operands()) open.push_back(operand);
-      }
-    }
-    std::uint64_t bytes = 0;
-    for (const ModuleVariable& variable : result.variables) {
-      if (!variable.constant || !seen.contains(result.module->getNamedValue(variable.symbol)))
-        continue;
-      const std::uint64_t align = std::max<std::uint64_t>(variable.align, 1);
-      bytes = (bytes + align - 1) / align * align + variable.size;
-    }
-    info.const_bytes = static_cast<std::uint32_t>(bytes);
+  std::uint64_t bytes = 0;
+  for (const ModuleVariable& variable : result.variables) {
+    if (!variable.constant) continue;
+    const std::uint64_t align = std::max<std::uint64_t>(variable.align, 1);
+    bytes = (bytes + align - 1) / align * align + variable.size;
   }
+  for (KernelInfo& info : result.kernels) info.const_bytes = static_cast<std::uint32_t>(bytes);
 }
 
 }  // namespace

@@ -168,15 +168,14 @@ def test_kernel_of_a_library_launches(check: Any) -> None:
 EMPTY_KERNEL = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry empty() { ret; }\n"
 
 
-def test_launch_of_a_wrong_shape_returns_invalid_configuration(check: Any) -> None:
+def test_launch_of_a_wrong_shape_is_an_invalid_value_for_kernels_of_libraries(check: Any) -> None:
     library = check(runtime.cudaLibraryLoadData(EMPTY_KERNEL, None, None, 0, None, None, 0))
     kernel = check(runtime.cudaLibraryGetKernel(library, b"empty"))
     one, none, many = runtime.dim3(), runtime.dim3(), runtime.dim3()
     none.x, many.x = 0, 2048
-    wrong = runtime.cudaError_t.cudaErrorInvalidConfiguration
+    wrong = runtime.cudaError_t.cudaErrorInvalidValue  # as NVIDIA's runtime answers; a function of nvcc's has another code
     assert runtime.cudaLaunchKernel(kernel, none, one, 0, 0, 0)[0] == wrong
     assert runtime.cudaLaunchKernel(kernel, one, many, 0, 0, 0)[0] == wrong
-    assert runtime.cudaGetErrorString(wrong)[1] == b"invalid configuration argument"
     assert runtime.cudaGetLastError()[0] == wrong
     check(runtime.cudaLaunchKernel(kernel, one, one, 0, 0, 0))
     check(runtime.cudaLibraryUnload(library))

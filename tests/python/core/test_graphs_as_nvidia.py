@@ -155,7 +155,12 @@ def test_a_node_of_an_embedded_part_is_kept_when_the_source_goes(device, stream)
     source, outer, seen = GraphDefinition(), GraphDefinition(), []
     part = source.embed(GraphDefinition()).child_graph
     part.callback(lambda: seen.append(1))
-    outer.embed(part)
+    try:
+        outer.embed(part)
+    except CUDAError as error:
+        if error.name != "CUDA_ERROR_NOT_SUPPORTED":
+            raise
+        pytest.skip(str(error))  # driver 580 embeds whole graphs only
     del part, source
     gc.collect()
     outer.instantiate().launch(stream)

@@ -68,6 +68,7 @@ def test_constant_bytes_count_the_constants_of_the_kernel(library: Any, bounded:
     what = d.CUfunction_attribute.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES
     kernel = check(d.cuLibraryGetKernel(library, b"with_constants"))
     assert check(d.cuKernelGetAttribute(what, kernel, 0)) == 24
+    assert check(d.cuKernelGetAttribute(what, bounded, 0)) == 24  # of the whole module
     alone = check(d.cuLibraryLoadData(PTX.replace(b".const", b".global"), [], [], 0, [], [], 0))
     assert check(d.cuKernelGetAttribute(what, check(d.cuLibraryGetKernel(alone, b"bounded")), 0)) == 0
     check(d.cuLibraryUnload(alone))
