@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import venv
 from pathlib import Path
@@ -25,6 +27,22 @@ BEGIN, END = "<!-- matrix -->", "<!-- end of matrix -->"
 def site_packages(python: Path) -> Path:
     script = "import sysconfig; print(sysconfig.get_path('purelib'))"
     return Path(subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout.strip())
+
+
+def build_pycuda(source: str, python: Path, site: Path) -> None:
+    """Builds PyCUDA, which has no wheels, against the headers and the driver library of this environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [python, "-m", "pip", "-q", "--disable-pip-version-check"]
+        subprocess.run(
+            [*pip, "download", "--no-deps", "--no-build-isolation", "--no-binary", "pycuda", "-d", folder, source],
+            check=True,
+        )
+        shutil.unpack_archive(next(Path(folder).glob("*.tar.gz")), folder)
+        tree = next(path for path in Path(folder).iterdir() if path.is_dir())
+        toolkit, driver = site / "nvidia" / "cu13", site / "cucore" / "lib" / "cpu"
+        settings = [f"--cuda-root={toolkit}", f"--cudadrv-lib-dir={driver}", "--no-cuda-enable-curand"]
+        subprocess.run([python, "configure.py", *settings], cwd=tree, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*pip, "install", "--no-deps", "--no-build-isolation", tree], check=True)
 
 
 def prepare(package: dict[str, Any], build: Path) -> Path:
@@ -44,6 +62,8 @@ def prepare(package: dict[str, Any], build: Path) -> Path:
         own.symlink_to(ours)  # NVRTC, libNVVM and headers of this checkout
     subprocess.run(["cmake", "--install", build, "--prefix", site], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([sys.executable, ROOT / "tools" / "dist_info.py", site], check=True)
+    if "source" in package and not list(site.glob("pycuda-*")):
+        build_pycuda(package["source"], python, site)
     return python
 
 
