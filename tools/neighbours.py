@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,18 +30,16 @@ def site_packages(python: Path) -> Path:
 
 def build_pycuda(source: str, python: Path, site: Path) -> None:
     """Builds PyCUDA, which has no wheels, against the headers and the driver library of this environment."""
-    with tempfile.TemporaryDirectory() as folder:
-        pip = [python, "-m", "pip", "-q", "--disable-pip-version-check"]
-        subprocess.run(
-            [*pip, "download", "--no-deps", "--no-build-isolation", "--no-binary", "pycuda", "-d", folder, source],
-            check=True,
-        )
-        shutil.unpack_archive(next(Path(folder).glob("*.tar.gz")), folder)
-        tree = next(path for path in Path(folder).iterdir() if path.is_dir())
-        toolkit, driver = site / "nvidia" / "cu13", site / "cucore" / "lib" / "cpu"
-        settings = [f"--cuda-root={toolkit}", f"--cudadrv-lib-dir={driver}", "--no-cuda-enable-curand"]
-        subprocess.run([python, "configure.py", *settings], cwd=tree, check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([*pip, "install", "--no-deps", "--no-build-isolation", tree], check=True)
+    settings = {
+        "CUDA_ROOT": str(site / "nvidia" / "cu13"),
+        "CUDADRV_LIB_DIR": [str(site / "cucore" / "lib" / "cpu")],
+        "CUDA_ENABLE_CURAND": False,
+    }
+    command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
+    with tempfile.TemporaryDirectory() as home:  # PyCUDA reads its settings from the user's folder
+        lines = [f"{name} = {value!r}\n" for name, value in settings.items()]
+        (Path(home) / ".aksetup-defaults.py").write_text("".join(lines))
+        subprocess.run([*command, "--no-binary", "pycuda", source], check=True, env={**os.environ, "HOME": home})
 
 
 def prepare(package: dict[str, Any], build: Path) -> Path:

@@ -149,7 +149,8 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
                  std::to_string(row.target) + " or later";
       }
       if (reason.empty() && row.specific != 0 &&
-          (module_.target_suffix == 0 || (row.specific == 2 && module_.target / 10 != row.target / 10))) {
+          (module_.target_suffix == 0 ||
+           (row.specific == 2 && module_.target / 10 != row.target / 10))) {
         reason = "this form of '" + std::string{op} + "' needs .target sm_" +
                  std::to_string(row.target) + "a";
       }

@@ -173,7 +173,9 @@ def test_launch_of_a_wrong_shape_is_an_invalid_value_for_kernels_of_libraries(ch
     kernel = check(runtime.cudaLibraryGetKernel(library, b"empty"))
     one, none, many = runtime.dim3(), runtime.dim3(), runtime.dim3()
     none.x, many.x = 0, 2048
-    wrong = runtime.cudaError_t.cudaErrorInvalidValue  # as NVIDIA's runtime answers; a function of nvcc's has another code
+    wrong = (
+        runtime.cudaError_t.cudaErrorInvalidValue
+    )  # as NVIDIA's runtime answers; a function of nvcc's has another code
     assert runtime.cudaLaunchKernel(kernel, none, one, 0, 0, 0)[0] == wrong
     assert runtime.cudaLaunchKernel(kernel, one, many, 0, 0, 0)[0] == wrong
     assert runtime.cudaGetLastError()[0] == wrong
