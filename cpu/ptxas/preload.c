@@ -2,8 +2,9 @@
 /* cpu/ptxas/preload.c: libcucore_stand_ins.so, which `cucore run --cpu` loads into a program and
  * its children. Starting a program named ptxas starts cucore's instead, wherever it lies: packages
  * bring a ptxas of their own and start it by its path. tileiras compiles for sm_80: code for newer
- * targets has parameters that only NVIDIA's driver can set. C, without other libraries: it is part
- * of every process. */
+ * targets has parameters that only NVIDIA's driver can set. nvcc keeps its own ptxas: fat binaries
+ * hold PTX beside the machine code, and `nvcc --cubin` has a stand-in of its own. C, without other
+ * libraries: it is part of every process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -68,6 +69,7 @@ static void retarget(char* target) {
 
 __attribute__((constructor)) static void at_start(int count, char** arguments) {
   if (!arguments || count < 1 || !arguments[0] || !getenv("CUCORE_PTXAS")) return;
+  if (strcmp(base_name(arguments[0]), "nvcc") == 0) unsetenv("CUCORE_PTXAS");
   if (strcmp(base_name(arguments[0]), "tileiras") != 0) return;
   static const char option[] = "--gpu-name";
   for (int i = 1; i < count; ++i) {

@@ -169,8 +169,9 @@ cudaError_t param_count(const void* func, std::size_t* count) {
 /// kernels of libraries; for functions that nvcc registered it has a code of its own.
 CUresult launch_result(const DriverTable& d, CUresult code, const void* func, dim3 grid,
                        dim3 block) {
-  if (code != CUDA_ERROR_INVALID_VALUE || is_kernel(func)) [[likely]]
+  if (code != CUDA_ERROR_INVALID_VALUE) [[likely]]
     return code;
+  if (is_kernel(func) && !is_kernel_of_stub(func)) return code;
   CUdevice device = 0;
   if (current_device(&device) != CUDA_SUCCESS) return code;
   const auto exceeds = [&](unsigned value, CUdevice_attribute limit) {

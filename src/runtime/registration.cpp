@@ -5,6 +5,7 @@
 // of a kernel or variable loads the image as a driver library, which is independent of contexts.
 #include "runtime/registration.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <mutex>
@@ -179,6 +180,13 @@ bool find_stub(const void* stub, CUkernel* kernel, CUresult* code) {
   const std::lock_guard lock{r.mutex};
   if (const auto found = r.stubs.find(stub); found != r.stubs.end()) found->second.kernel = *kernel;
   return true;
+}
+
+bool is_kernel_of_stub(const void* kernel) noexcept {
+  Registry& r = registry();
+  const std::lock_guard lock{r.mutex};
+  return std::any_of(r.stubs.begin(), r.stubs.end(),
+                     [=](const auto& row) { return row.second.kernel == kernel; });
 }
 
 cudaError_t kernel_of_stub(cudaKernel_t* kernel, const void* stub) noexcept {

@@ -25,6 +25,8 @@ CUCORE_EXPORT void register_managed(FatBinary* binary, void** host, const char* 
                                     std::size_t size) noexcept;
 /// Loads the image and sets the pointers of its managed variables.
 CUCORE_EXPORT cudaError_t init_managed(FatBinary* binary) noexcept;
+/// Whether a kernel belongs to a host stub; kernels of libraries that the program loads do not.
+bool is_kernel_of_stub(const void* kernel) noexcept;
 /// The kernel of a host stub. On failure the stub itself is stored, so that the launch that follows
 /// reports the error.
 CUCORE_EXPORT cudaError_t kernel_of_stub(cudaKernel_t* kernel, const void* stub) noexcept;
