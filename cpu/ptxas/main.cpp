@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cpu/base/compute_capability.hpp"
 #include "cpu/image/container.hpp"
 #include "cpu/ptx/diagnostics.hpp"
 #include "cpu/ptx/parser.hpp"
@@ -120,7 +121,8 @@ int run(const Command& command) {
   for (const std::string& path : command.inputs) {
     texts.push_back(text_of(path));
     cucpu::ptx::Diagnostics diagnostics{path};
-    const auto parsed = cucpu::ptx::parse(texts.back(), diagnostics);
+    const auto parsed = cucpu::ptx::parse(texts.back(), diagnostics,
+                                          cucpu::environment::compute_capability().target());
     if (diagnostics.failed() || !parsed.module) {
       std::fputs(diagnostics.log().c_str(), stderr);
       failed = true;

@@ -55,6 +55,15 @@ print(out.value)
     assert ran.stdout.strip() == "42", ran.stderr
 
 
+def test_ptxas_accepts_the_targets_of_the_compute_capability(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, made = tmp_path / "kernel.ptx", tmp_path / "kernel.cubin"
+    source.write_text(PTX.replace("8.0", "8.7").replace("sm_90", "sm_120a"))
+    done = ptxas("-arch", "sm_120a", source, "-o", made)
+    assert done.returncode != 0 and "CUCORE_CPU_ARCH=12.0" in done.stderr
+    monkeypatch.setenv("CUCORE_CPU_ARCH", "12.0")
+    assert ptxas("-arch", "sm_120a", source, "-o", made).returncode == 0
+
+
 def test_ptxas_reports_errors_with_their_position_and_writes_nothing(tmp_path: Path) -> None:
     source, made = tmp_path / "kernel.ptx", tmp_path / "kernel.cubin"
     source.write_text(PTX.replace("st.global.u32", "st.global.q32"))

@@ -229,13 +229,16 @@ void FunctionTranslator::emit_minmax_float(const Instruction& i) {
   const Type t = i.types[0];
   const bool max = i.row->op == "max";
   Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
-  Value* sign = nullptr;
-  if (i.has(Mod::xorsign)) {
-    sign = b.CreateXor(raw_bits(x), raw_bits(y));
-    x = intrinsic(Intrinsic::fabs, {x});
-    y = intrinsic(Intrinsic::fabs, {y});
+  Value* sign = i.has(Mod::xorsign) ? b.CreateXor(raw_bits(x), raw_bits(y)) : nullptr;
+  const auto magnitude = [&](Value* v) {
+    return i.has(Mod::abs) ? intrinsic(Intrinsic::fabs, {v}) : v;
+  };
+  Value* r = fmin_ieee(magnitude(x), magnitude(y), max, i.has(Mod::NaN));
+  if (i.operands.size() == 4) {
+    if (module.source.target < 100 || module.source.version < 88)
+      return error(i.where, "three operands need .target sm_100 and .version 8.8");
+    r = fmin_ieee(r, magnitude(flush_if(i, read(i.operands[3], t))), max, i.has(Mod::NaN));
   }
-  Value* r = fmin_ieee(x, y, max, i.has(Mod::NaN));
   if (sign != nullptr) {
     Value* with =
         b.CreateIntrinsic(Intrinsic::copysign, {r->getType()}, {r, as_type(sign, r->getType())});

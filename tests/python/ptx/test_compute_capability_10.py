@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import os
 
 import numpy as np
 import pytest
@@ -45,7 +44,6 @@ def device() -> Device:
 @pytest.fixture(autouse=True)
 def _arch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUCORE_CPU_ARCH", "10.0")  # read at each load
-    os.environ.setdefault("CUCORE_CPU_CACHE", "0")
 
 
 def kernel(
@@ -152,6 +150,18 @@ def test_reduction_of_floats_over_a_warp(device: Device, op: str, absolute: bool
             best = min(keys) if op == "min" else max(keys)
             expected = best if best >= 0 else 2**31 - best - 1
         assert set(got[members].tolist()) == {expected}, (hex(expected), [hex(v) for v in got[members]])
+
+
+@pytest.mark.parametrize("mods", ["", ".NaN", ".abs", ".ftz.NaN.abs"])
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_extremes_of_three_floats_equal_those_of_two_pairs(device: Device, op: str, mods: str) -> None:
+    a, b, c = floats(0), floats(1), floats(2)
+    loads = "ld.f32 %f1, [%rd10]; ld.f32 %f2, [%rd11]; ld.f32 %f3, [%rd12];\n"
+    got = kernel(device, f"{loads}{op}{mods}.f32 %f0, %f1, %f2, %f3; st.f32 [%rd9], %f0;", a, b, c, out=np.uint32)
+    absolute = "".join(f"abs.f32 %f{n}, %f{n}; " for n in (1, 2, 3)) if ".abs" in mods else ""
+    two = f"{op}{mods.replace('.abs', '')}.f32"
+    pairs = f"{loads}{absolute}{two} %f0, %f1, %f2; {two} %f0, %f0, %f3; st.f32 [%rd9], %f0;"
+    assert np.array_equal(got, kernel(device, pairs, a, b, c, out=np.uint32))
 
 
 FORMATS = {"e4m3": (4, 3, 0x7E), "e5m2": (5, 2, 0x7B), "e2m1": (2, 1, 0x7), "e2m3": (2, 3, 0x1F), "e3m2": (3, 2, 0x1F)}
@@ -290,6 +300,7 @@ def test_bulk_store_zeroes_shared_memory(device: Device) -> None:
 REFUSED = [
     ("sm_100", "cvt.rn.satfinite.e2m3x2.f32 %h0, %f0, %f1;", "needs .target sm_100a"),
     ("sm_100", "redux.sync.min.f32 %f0, %f1, -1;", "needs .target sm_100a"),
+    ("sm_90", "max.f32 %f0, %f1, %f2, %f3;", "three operands need .target sm_100"),
     ("sm_100a", "wgmma.fence.sync.aligned;", "needs .target sm_90a"),
     ("sm_100a", "ld.global.L2::evict_last.b32 %r1, [%rd9];", "'.v8.b32' or '.v4.b64'"),
     ("sm_100a", "ld.shared.v4.b64 {%rd1, %rd2, %rd3, %rd4}, [%r1];", "in global memory"),

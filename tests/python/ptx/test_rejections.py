@@ -82,7 +82,7 @@ WRONG = [
     ("cvt.u32.f32 %r0, %f0;", "5:3", "'cvt' needs one of .rni .rzi .rmi .rpi"),
     ("add.u32 %rd0, %r1, %r2;", "5:11", "a .b64 register is too large for the result: one of 32 bits is needed"),
     ("cvt.rn.bf16.f32 %r0, %f0;", "5:19", "a .b32 register is too large for the result: one of 16 bits is needed"),
-    ("min.f32 %f0, %f1, %f2, %f3;", "5:26", "'min' takes fewer operands: d a b"),
+    ("min.f32 %f0, %f1, %f2, %f3;", "5:3", "three operands need .target sm_100"),
     ("add.rn.f32x2 %rd0, %rd1, %rd2;", "5:3", "this form of 'add' needs .target sm_100 or later"),
     ("fma.rn.f32.f16 %f0, %h, %h, %f1;", "5:3", "this form of 'fma' needs .target sm_100 or later"),
     ("redux.sync.min.f32 %f0, %f1, %r1;", "5:3", "this form of 'redux' needs .target sm_100 or later"),

@@ -26,7 +26,7 @@ ALLOWED = {
     "image": {"base", "engine", "mem"},
     "api": {"base", "device", "engine", "exec", "graph", "image", "mem"},
     "nvml": {"base", "mem"},
-    "ptxas": {"image", "ptx"},
+    "ptxas": {"base", "image", "ptx"},
 }
 
 # The interface of the engine: what the folders above it may include of it.
