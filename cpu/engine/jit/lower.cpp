@@ -269,7 +269,7 @@ class Lowering {
       if (time && time->isZero()) return call("cucpu_rt_yield", none, {}), nullptr;
       return call("cucpu_rt_nanosleep", none, {argument(0)}), nullptr;
     }
-    if (name == "turn") return call("cucpu_rt_turn", none, {}), nullptr;
+    if (name == "yield_block") return call("cucpu_rt_yield_block", none, {}), nullptr;
     if (name == "barrier.sync")
       return call("cucpu_rt_barrier_sync", none, {argument(0), argument(1)}), nullptr;
     if (name == "barrier.arrive")

@@ -414,13 +414,13 @@ bool mark_spin_loops(Function& function) {
     return b.CreateCall(marker, arguments);
   };
   for (const Spin& spin : found) {
-    AllocaInst* turns = nullptr;
+    AllocaInst* iterations = nullptr;
     if (!spin.at_barrier) {
       BasicBlock& entry = function.getEntryBlock();
       b.SetInsertPoint(&entry, entry.begin());
-      turns = b.CreateAlloca(b.getInt32Ty(), nullptr, "turns");
-      b.SetInsertPoint(spin.before ? spin.before->getTerminator() : turns->getNextNode());
-      b.CreateStore(b.getInt32(0), turns);
+      iterations = b.CreateAlloca(b.getInt32Ty(), nullptr, "iterations");
+      b.SetInsertPoint(spin.before ? spin.before->getTerminator() : iterations->getNextNode());
+      b.CreateStore(b.getInt32(0), iterations);
     }
     for (BasicBlock* latch : spin.latches) {
       // Only on the back edge; at a switch, which may have several edges to the header, always.
@@ -429,12 +429,12 @@ bool mark_spin_loops(Function& function) {
       Instruction* end = (splits ? SplitEdge(latch, spin.header) : latch)->getTerminator();
       b.SetInsertPoint(end);
       if (spin.at_barrier) {
-        call("cucpu.turn", {})->setDebugLoc(line);
+        call("cucpu.yield_block", {})->setDebugLoc(line);
         continue;
       }
-      Value* turn = b.CreateLoad(b.getInt32Ty(), turns);
-      b.CreateStore(b.CreateAdd(turn, b.getInt32(1)), turns);
-      Value* waits = b.CreateICmpUGE(turn, b.getInt32(kFree));
+      Value* iteration = b.CreateLoad(b.getInt32Ty(), iterations);
+      b.CreateStore(b.CreateAdd(iteration, b.getInt32(1)), iterations);
+      Value* waits = b.CreateICmpUGE(iteration, b.getInt32(kFree));
       b.SetInsertPoint(SplitBlockAndInsertIfThen(waits, end, false));
       call("cucpu.yield", {b.getInt32(0)})->setDebugLoc(line);
     }

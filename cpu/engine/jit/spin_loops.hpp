@@ -24,8 +24,9 @@ bool is_spin_loop(const llvm::Loop&, const llvm::LoopInfo&, const llvm::Dominato
 bool passes_barrier_every_iteration(const llvm::Loop&);
 
 /// Requires: thread code.
-/// Guarantees: every back edge of a spin loop calls cucpu.turn (where every iteration passes a
-/// barrier) or cucpu.yield (elsewhere, from the fifth iteration on). Returns whether there is one.
+/// Guarantees: every back edge of a spin loop calls cucpu.yield_block (where every iteration passes
+/// a barrier) or cucpu.yield (elsewhere, from the fifth iteration on). Returns whether there is
+/// one.
 bool mark_spin_loops(llvm::Function&);
 
 }  // namespace cucpu

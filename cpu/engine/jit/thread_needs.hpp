@@ -16,7 +16,7 @@ struct ThreadNeeds {
 };
 
 /// Requires: an extracted kernel (extract.hpp) whose calls are inlined.
-/// Guarantees: the back edges of spin loops call cucpu.yield or cucpu.turn (spin_loops.hpp).
+/// Guarantees: the back edges of spin loops call cucpu.yield or cucpu.yield_block (spin_loops.hpp).
 ThreadNeeds find_thread_needs(llvm::Function& kernel);
 
 }  // namespace cucpu

@@ -109,10 +109,10 @@ void cucpu_rt_nanosleep(std::uint32_t nanoseconds) {
   Worker::running()->scheduler().sleep(nanoseconds);
 }
 
-void cucpu_rt_turn() {
+void cucpu_rt_yield_block() {
   Worker& worker = *Worker::running();
-  if (worker.code().block) return worker.block_scheduler().turn();
-  worker.thread_scheduler().turn();
+  if (worker.code().block) return worker.block_scheduler().yield_block();
+  worker.thread_scheduler().yield_block();
 }
 
 void cucpu_rt_exit() { thread_scheduler().exit_thread(); }

@@ -124,7 +124,7 @@ struct Block {
   std::uint32_t run = 0;               ///< blocks after it that the code runs in the same call
   std::uint32_t started = 0;           ///< fibers[0, started) have started
   std::uint32_t live = 0;              ///< fibers that have not ended
-  std::uint32_t turned = 0;            ///< block code: the thread of the last call of turn()
+  std::uint32_t yielded = 0;           ///< block code: the thread of the last call of yield_block()
   std::byte* scratch = nullptr;
   std::size_t scratch_bytes = 0;
 };

@@ -58,11 +58,11 @@ void BlockScheduler::advance(Block& block, std::uint64_t index) {
   increment_index(block.context);
 }
 
-void BlockScheduler::turn() {
+void BlockScheduler::yield_block() {
   // All lane groups call this in every iteration; one yield per iteration is enough.
   Block& block = *current_->block;
   const std::uint32_t thread = block.context.current_thread;
-  const bool new_iteration = thread <= std::exchange(block.turned, thread);
+  const bool new_iteration = thread <= std::exchange(block.yielded, thread);
   if (new_iteration) yield();
 }
 

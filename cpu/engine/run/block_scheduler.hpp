@@ -11,14 +11,14 @@ namespace cucpu {
 /// that iterates over blocks (Code::iterates_blocks) runs all claimed blocks in one call.
 ///
 /// Block code has no barriers and no warp operations left: the compiler lowered them. A fiber
-/// leaves its stack only in yield(), sleep(), turn() and at the cluster barrier.
+/// leaves its stack only in yield(), sleep(), yield_block() and at the cluster barrier.
 class BlockScheduler final : public SchedulerLoop<BlockScheduler> {
  public:
   explicit BlockScheduler(Worker& worker) : SchedulerLoop{worker, block_main} {}
 
   /// Fiber: on the back edge of a loop that waits for memory and passes a barrier in every
   /// iteration.
-  void turn();
+  void yield_block();
   /// Fiber: waits for the phase of the cluster barrier at which the block has arrived.
   void cluster_wait();
 
@@ -26,7 +26,7 @@ class BlockScheduler final : public SchedulerLoop<BlockScheduler> {
   friend class SchedulerLoop<BlockScheduler>;
   void configure_stacks(const Code&);
   static std::uint32_t fibers_of(const LaunchShape&) { return 1; }
-  static void begin_block(Block& block) { block.turned = ~0U; }
+  static void begin_block(Block& block) { block.yielded = ~0U; }
   static bool release_activemasks() { return false; }  // block code computes activemask itself
 
   static void block_main(void* scheduler);

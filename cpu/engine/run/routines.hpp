@@ -35,8 +35,9 @@ void cucpu_rt_warp_call(cucpu_warp_routine*, const void* in, void* out);
 using cucpu_warpgroup_routine = void(const void* const* in, void* const* out);
 void cucpu_rt_warpgroup_call(cucpu_warpgroup_routine*, const void* in, void* out);
 
-void cucpu_rt_yield();  ///< in a loop that waits for memory
-void cucpu_rt_turn();   ///< in such a loop that passes a barrier of the block in each iteration
+void cucpu_rt_yield();        ///< in a loop that waits for memory
+void cucpu_rt_yield_block();  ///< in such a loop that passes a barrier of the block in each
+                              ///< iteration
 void cucpu_rt_nanosleep(std::uint32_t nanoseconds);
 [[noreturn]] void cucpu_rt_exit();
 [[noreturn]] void cucpu_rt_trap(std::uint32_t code);

@@ -17,8 +17,8 @@ namespace cucpu {
 
 void Scheduler::begin(std::uint32_t fibers_per_block) {
   fibers_per_block_ = fibers_per_block;
-  yields_ = turns_ = live_fibers_ = 0;
-  all_turned_ = starts_first_ = false;
+  yields_ = block_yields_ = live_fibers_ = 0;
+  all_yielded_ = starts_first_ = false;
   idle_rounds_ = 0;
   burst_ = 1;
   changed_ns_ = 0;

@@ -110,9 +110,10 @@ class Scheduler {
   std::uint64_t live_fibers_ = 0;  ///< of all resident clusters
   bool out_of_memory_ = false;     ///< no stack could be mapped for a fiber
 
-  std::uint64_t yields_ = 0;   ///< since a fiber did anything else
-  std::uint64_t turns_ = 0;    ///< ThreadScheduler::turn() calls since all fibers had one
-  bool all_turned_ = false;    ///< every fiber may have called turn()
+  std::uint64_t yields_ = 0;  ///< since a fiber did anything else
+  std::uint64_t block_yields_ =
+      0;                       ///< ThreadScheduler::yield_block() calls since all fibers had one
+  bool all_yielded_ = false;   ///< every fiber may have called yield_block()
   bool starts_first_ = false;  ///< fibers that have not started run before ready ones
   std::uint32_t idle_rounds_ = 0;
   std::uint32_t burst_ = 1;  ///< clusters to start when all fibers are idle

@@ -32,7 +32,7 @@ bool SchedulerLoop<Derived>::run() noexcept {
         worker_.claims().abandon();
         break;
       }
-      if (all_turned_ || yields_ > 2 * ready_.size() + 8) handle_idle();
+      if (all_yielded_ || yields_ > 2 * ready_.size() + 8) handle_idle();
       Fiber* next = pick();
       if (!next) {
         if (derived().release_activemasks()) continue;
@@ -112,13 +112,13 @@ void SchedulerLoop<Derived>::handle_idle() {
   constexpr std::uint64_t kLongSleep = 20'000;      // ns: worth a system call, or another cluster
   constexpr std::uint64_t kLongestPause = 200'000;  // ns: then the grid may have been stopped
   // More time per yield than that: the fibers do work between their yields.
-  const std::uint64_t yields = std::max(yields_, turns_), now = now_ns();
+  const std::uint64_t yields = std::max(yields_, block_yields_), now = now_ns();
   const bool works = now - idle_since_ns_ > yields * kPerYield;
-  const bool by_turns = std::exchange(all_turned_, false);
-  yields_ = turns_ = 0;
+  const bool by_blocks = std::exchange(all_yielded_, false);
+  yields_ = block_yields_ = 0;
   idle_since_ns_ = now;
   if (changed_ns_ == 0) changed_ns_ = now;
-  if (!by_turns && derived().release_activemasks()) return;
+  if (!by_blocks && derived().release_activemasks()) return;
   // Most waits are short.
   const bool cooperative = worker_.grid().shape().cooperative;
   if (!cooperative && now - changed_ns_ < kShortWait) return;

@@ -39,10 +39,10 @@ void ThreadScheduler::wait(Wait why) {
   switch_away();
 }
 
-void ThreadScheduler::turn() {
+void ThreadScheduler::yield_block() {
   stop_if_cancelled();
-  if (++turns_ <= live_fibers_) return;
-  all_turned_ = true;
+  if (++block_yields_ <= live_fibers_) return;
+  all_yielded_ = true;
   Fiber* self = current_;
   self->wait = Wait::kReady;
   ready_.push(self);

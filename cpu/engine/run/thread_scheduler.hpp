@@ -22,7 +22,7 @@ class ThreadScheduler final : public SchedulerLoop<ThreadScheduler> {
   void wait(Wait why);
   /// On the back edge of a loop that waits for memory and passes a barrier in every iteration: the
   /// barrier lets the other threads run, so this yields once per round of all fibers.
-  void turn();
+  void yield_block();
   [[noreturn]] void exit_thread();
 
   /// Arrives at a barrier; `waits`: until it is complete. Returns the number of true predicates,

@@ -29,7 +29,7 @@ bool communicates(const Instruction& inst) {
   if (auto* cas = dyn_cast<AtomicCmpXchgInst>(&inst))
     return !is_shared(inst, cas->getPointerOperand());
   if (StringRef name = marker_name(&inst); !name.empty())
-    return name == "yield" || name == "turn" || name.starts_with("cluster");
+    return name == "yield" || name == "yield_block" || name.starts_with("cluster");
   return isa<CallInst>(inst) && !isa<IntrinsicInst>(inst);
 }
 

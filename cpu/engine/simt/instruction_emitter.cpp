@@ -376,8 +376,8 @@ void InstructionEmitter::emit_marker(CallInst& call, StringRef name) {
     return;
   }
   if (name == "check.align") return check_align(call);
-  if (name == "turn") {
-    b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_turn", b_.getVoidTy()));
+  if (name == "yield_block") {
+    b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_yield_block", b_.getVoidTy()));
     return;
   }
   if (name == "yield") {  // this host thread may run the block that is waited for

@@ -252,11 +252,11 @@ std::string find_spin_loop(Function& thread, const Options& options) {
         return "waits for another thread";
   // Every iteration of such a loop passes a barrier, so the other threads of the block make
   // progress.
-  SmallPtrSet<Loop*, 4> turns;
+  SmallPtrSet<Loop*, 4> at_barriers;
   for (Instruction& inst : instructions(thread))
-    if (marker_name(&inst) == "turn") turns.insert(loops.getLoopFor(inst.getParent()));
+    if (marker_name(&inst) == "yield_block") at_barriers.insert(loops.getLoopFor(inst.getParent()));
   for (Loop* loop : loops.getLoopsInPreorder()) {
-    if (turns.contains(loop)) continue;
+    if (at_barriers.contains(loop)) continue;
     SmallVector<BasicBlock*> exiting;
     loop->getExitingBlocks(exiting);
     SmallVector<Value*> work;

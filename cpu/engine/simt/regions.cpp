@@ -224,7 +224,8 @@ bool RegionEmitter::needs_group() const {
     if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst))
       return !plan_.full[inst.getOperand(0)].scalar() || !inst.use_empty();
     StringRef name = marker_name(&inst);
-    if (!name.empty()) return name == "yield" || name == "turn" || name.starts_with("cluster");
+    if (!name.empty())
+      return name == "yield" || name == "yield_block" || name.starts_with("cluster");
     return isa<CallInst>(inst) && !isa<IntrinsicInst>(inst);
   });
 }

@@ -212,7 +212,7 @@ TEST(Grid, ThreadCodeThatSpinsAcrossABarrierLetsLaterBlocksStart) {
                                   for (bool done = false; !done;) {
                                     done = block == 31 || d.out[block + 1] != 0;
                                     cucpu_rt_barrier_sync(0, 0);
-                                    if (!done) cucpu_rt_turn();
+                                    if (!done) cucpu_rt_yield_block();
                                   }
                                   d.out[block] = 1;
                                 }),
@@ -229,7 +229,7 @@ TEST(Grid, BlockCodeThatSpinsAcrossABarrierLetsLaterBlocksStart) {
                  const std::uint32_t block = b->index[0];
                  while (block != 31 && d.out[block + 1] == 0)
                    for (b->current_thread = 0; b->current_thread < 64; b->current_thread += 16)
-                     cucpu_rt_turn();
+                     cucpu_rt_yield_block();
                  d.out[block] = 1;
                }),
                shape({32}, {64}), data);
