@@ -311,6 +311,13 @@ REFUSED = {
 }  # fmt: skip
 
 
+def test_compute_capabilities_are_those_of_the_table() -> None:
+    from cucore import environment
+
+    table = json.loads((Path(__file__).resolve().parents[2] / "api/cpu_device.json").read_text())
+    assert list(environment._CAPABILITIES) == list(table["compute_capabilities"])
+
+
 def test_the_rules_accept_and_refuse_what_they_say() -> None:
     from cucore import environment
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the CPU device that stand in for NVIDIA's: `ptxas` writes PTX into a container in place of machine code."""
+"""Programs of the CPU device that stand in for NVIDIA's: `ptxas` and, in this folder, `nvcc --cubin` write PTX into a container
+in place of machine code."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from cuda.coop import _experimental as coop
@@ -69,10 +71,8 @@ def block_scan() -> None:
     np.testing.assert_array_equal(out, expected)
 
 
-@row("block radix sort")
-def block_sort() -> None:
-    items = 2
-    sort = coop.block.make_radix_sort_keys(numba.int32, THREADS, items)
+def sorting(sort: Any, items: int) -> Any:
+    """A kernel that sorts an array of which each thread has `items` neighbours."""
 
     @cuda.jit(link=sort.files)
     def kernel(x):
@@ -83,8 +83,16 @@ def block_sort() -> None:
         for i in range(items):
             x[cuda.threadIdx.x * items + i] = mine[i]
 
+    return kernel
+
+
+@row("block radix sort")
+def block_sort() -> None:
+    items = 2
+    sort = coop.block.make_radix_sort_keys(numba.int32, THREADS, items)
+
     x = np.random.default_rng(3).permutation(THREADS * items).astype(np.int32)
-    kernel[1, THREADS](x)
+    sorting(sort, items)[1, THREADS](x)
     np.testing.assert_array_equal(x, np.arange(THREADS * items))
 
 
@@ -116,17 +124,8 @@ def warp_sort() -> None:
 
     sort = coop.warp.make_merge_sort_keys(numba.int32, items, before)
 
-    @cuda.jit(link=sort.files)
-    def kernel(x):
-        mine = cuda.local.array(shape=items, dtype=numba.int32)
-        for i in range(items):
-            mine[i] = x[cuda.threadIdx.x * items + i]
-        sort(mine)
-        for i in range(items):
-            x[cuda.threadIdx.x * items + i] = mine[i]
-
     x = np.random.default_rng(4).permutation(32 * items).astype(np.int32)
-    kernel[1, 32](x)
+    sorting(sort, items)[1, 32](x)
     np.testing.assert_array_equal(x, np.arange(32 * items))
 
 
