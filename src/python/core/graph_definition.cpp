@@ -8,14 +8,10 @@ static void bind_definition(nb::module_& m) {
   using D = GraphDefinition;
   nb::class_<D> cls(m, "_GraphDef", nb::is_weak_referenceable());
   cls.def_static("create", &D::create, nb::call_guard<WithoutGil>());
-  cls.def_static("view", [](std::size_t h, const D& parent) {
-    return D::view(reinterpret_cast<CUgraph>(h), parent);
-  });
   cls.def("inside", [](const D& d, std::size_t node, std::size_t h) {
     return d.inside(reinterpret_cast<CUgraphNode>(node), reinterpret_cast<CUgraph>(h));
   });
   cls.def_prop_ro("generation", &D::generation);
-  cls.def("own", [](D& d, std::size_t h) { d.own(reinterpret_cast<CUgraph>(h)); });
   cls.def_prop_ro("handle", [](const D& d) { return number(d.handle()); });
   cls.def(
       "use",
