@@ -187,6 +187,7 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
   CompileJob job;
   job.optimization = optimization;
   job.check = settings.check->kinds != 0;
+  job.schedule = settings.schedule.has_value();
   Compilation c{*module, job, settings, instrumentation};
   c.target = generator->target();
   c.generator = generator.get();

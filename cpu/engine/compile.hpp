@@ -21,7 +21,8 @@ struct CompileJob {
   std::optional<Dim3> block;
   bool small_grid = true;  ///< nctaid * ntid < 2^31 in every dimension
   int optimization = 4;
-  bool check = false;  ///< scalar code with the instrumentation of check mode (CUCORE_CHECK)
+  bool check = false;     ///< scalar code with the instrumentation of check mode (CUCORE_CHECK)
+  bool schedule = false;  ///< scalar code with schedule points (CUCORE_CPU_SCHEDULE)
   /// Code for launches whose parameters satisfy `ObjectCode::assumed` and `reached`.
   bool aligned = true;
   /// Vector code that is expensive to optimize is baseline code (ObjectCode::baseline).

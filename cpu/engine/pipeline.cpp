@@ -25,6 +25,7 @@
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/jit/peer_access.hpp"
 #include "cpu/engine/jit/safepoint_polls.hpp"
+#include "cpu/engine/jit/schedule_points.hpp"
 #include "cpu/engine/jit/spin_loops.hpp"
 #include "cpu/engine/jit/stack_size.hpp"
 #include "cpu/engine/jit/state_space_check.hpp"
@@ -134,6 +135,7 @@ constexpr Action llvm_module{Action::Kind::llvm, [](C& c) { c.analyses->run(c.mo
 // ---- Conditions ----
 
 constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check; }};
+constexpr Condition kRandomSchedule{"random schedule", [](const C& c) { return c.job.schedule; }};
 constexpr Condition kSeveralDevices{
     "several devices", [](const C&) { return static_cast<bool>(peer_access_check()); }};
 constexpr Condition kFixNans{"f64 NaNs differ from a GPU", [](const C& c) { return c.fix_nans; }};
@@ -147,7 +149,8 @@ constexpr Condition kOptimized{"optimized tier", [](const C& c) { return !c.bloc
 constexpr Condition kLoops{"optimized tier, loops",
                            [](const C& c) { return !c.block.reduced && c.has_loops; }};
 constexpr Condition kUnrolled{"optimized tier, unrolled", [](const C& c) { return c.unrolled; }};
-constexpr Condition kFibers{"fibers or check mode", [](const C& c) { return c.code.fibers; }};
+constexpr Condition kFibers{"fibers, check mode or random schedule",
+                            [](const C& c) { return c.code.fibers; }};
 constexpr Condition kThreadLoop{"no fibers", [](const C& c) { return !c.code.fibers; }};
 constexpr Condition kVector{"vector path", [](const C& c) { return c.block.function != nullptr; }};
 constexpr Condition kRunsOn{"vector path, no spin loops",
@@ -177,7 +180,7 @@ void find_needs(C& c) {
   c.needs = find_thread_needs(*c.function);
   c.code.waits_for_blocks = c.needs.spins;
   c.code.recursive = c.needs.recursive && !c.job.block;
-  c.code.fibers = !c.job.block && (c.needs.fibers || c.job.check);
+  c.code.fibers = !c.job.block && (c.needs.fibers || c.job.check || c.job.schedule);
 }
 
 void vectorize_thread(C& c) {
@@ -265,6 +268,7 @@ constexpr Pass kKernel[] = {
      transform([](C& c) { c.code.reached = check_peer_access(c.module, c.job.aligned); }),
      kSeveralDevices},
     {"instrument", on_module<instrument>, kCheckMode},
+    {"insert-schedule-points", on_module<insert_schedule_points>, kRandomSchedule},
     {"thread-code", point([](C& c) {  // CUCORE_CPU_DUMP=thread
        dump(c.settings.dump_thread, c.settings, c.job.kernel + ".thread.ll", c.module);
      })},
@@ -402,6 +406,7 @@ constexpr Pass kFunctions[] = {
      kSeveralDevices},
     {"instrument-locals", on_module<instrument_locals>, kCheckMode},
     {"instrument", on_module<instrument>, kCheckMode},
+    {"insert-schedule-points", on_module<insert_schedule_points>, kRandomSchedule},
     {"find-f64-nans", analysis(find_f64_nans)},
     {"lower-functions", on_module<lower_functions>, kAlways, true},
     {"mark-operand-order", on_each_function<mark_first_operands>, kFixNans},

@@ -77,6 +77,7 @@ Settings Settings::from_environment() try {
       number("CUCORE_CACHE_SIZE", 512, 1e12, "a number of MiB") * 1048576.0);
   s.time_limit = environment::timeout_seconds();
   s.check = std::make_shared<check::Options>(check::Options::from_environment());
+  s.schedule = schedule::Options::from_environment();
   return s;
 } catch (const environment::Invalid& error) {
   throw LoadError{1, error.what()};

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/schedule/options.hpp"
 
 namespace cucpu {
 
@@ -39,6 +41,10 @@ struct Settings {
 
   /// CUCORE_CHECK, CUCORE_CHECK_SUPPRESS
   std::shared_ptr<const check::Options> check = std::make_shared<check::Options>();
+
+  /// CUCORE_CPU_SCHEDULE. Whether it is set decides how code is compiled; its value is read again
+  /// at every launch.
+  std::optional<schedule::Options> schedule;
 
   /// Throws LoadError (1) that names the variable, its value and what was expected.
   static Settings from_environment();

@@ -19,7 +19,8 @@ ThreadCode::ThreadCode(Settings with, int level, std::string_view source)
 FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::string>& wanted) const {
   std::string key = compiler_identity() + "\n" + digest + "\nfunctions\n" +
                     std::to_string(optimization) + "\n" + std::to_string(settings.check->kinds) +
-                    "\n" + std::to_string(static_cast<int>(settings.nans));
+                    (settings.schedule ? "\nschedule" : "") + "\n" +
+                    std::to_string(static_cast<int>(settings.nans));
   for (const std::string& name : wanted) key += "\n" + name;
   key = cucpu::digest(key);
   if (cache_.usable()) {
@@ -47,6 +48,7 @@ std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
                                      settings.width,
                                      job.aligned,
                                      job.check,
+                                     job.schedule,
                                      static_cast<bool>(peer_access_check()),
                                      static_cast<std::uint64_t>(settings.nans)};
   if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});

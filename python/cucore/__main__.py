@@ -19,6 +19,12 @@ def device_number(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="cucore", description=__doc__)
     top.add_argument("--version", action="version", version=f"cucore {__version__}")
@@ -57,6 +63,19 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
 
+    schedules = commands.add_parser(
+        "schedules",
+        help="run a program with random orders of the threads of its kernels, and find the order that fails",
+    )
+    schedules.add_argument("--seeds", type=positive, default=100, metavar="N", help="number of orders (default 100)")
+    schedules.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed (default 0)")
+    schedules.add_argument(
+        "--no-reduce", action="store_false", dest="reduce", help="do not look for the switches that matter"
+    )
+    schedules.add_argument(
+        "program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable"
+    )
+
     coverage = commands.add_parser("coverage", help="how much of each API works on the CPU device")
     coverage.add_argument(
         "--missing", action="store_true", help="name the functions that are not there, with the reason"
@@ -87,6 +106,10 @@ def command(arguments: argparse.Namespace) -> int:
         from .run import run
 
         return run(arguments.program, device=arguments.device, devices=arguments.devices, cudart=arguments.cudart)
+    if arguments.command == "schedules":
+        from .schedules import schedules
+
+        return schedules(arguments.program, arguments.seeds, arguments.first, arguments.reduce)
     if arguments.command == "coverage":
         from .coverage import coverage
 

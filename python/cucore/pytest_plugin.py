@@ -5,6 +5,7 @@
     pytest --cuda-device=gpu
     pytest --cuda-device=both         # the suite once per device, each in a process of its own
     pytest --cuda-leaks=error         # a test that leaves device memory allocated fails the run
+    pytest --cuda-schedules=100       # every test with 100 random orders of the threads of its kernels, until one fails
 
 Fixtures: `cuda_device` (current, a `cuda.core.Device`) and `cuda_stream` (new, closed afterwards).
 Markers: `gpu_only` for what needs NVIDIA hardware, `cpu_only` for what is about the CPU device itself.
@@ -43,11 +44,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="report",
         help="device memory that a test leaves allocated: name the test at the end (default), and fail the run",
     )
+    group.addoption(
+        "--cuda-schedules",
+        type=int,
+        metavar="N",
+        help="run each test with N random orders of the threads of its kernels, until one fails (CPU device)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gpu_only: needs NVIDIA hardware")
     config.addinivalue_line("markers", "cpu_only: about the CPU device itself")
+    config.addinivalue_line(
+        "markers", "cuda_schedules(n): the number of random schedules of this test, with --cuda-schedules"
+    )
+    if schedules := config.getoption("--cuda-schedules"):
+        from .pytest_schedules import EverySeed
+
+        config.pluginmanager.register(EverySeed(schedules))
     device = config.getoption("--cuda-device")
     if device in ("auto", "cpu", "gpu"):
         os.environ["CUCORE_DEVICE"] = device  # read when the driver is first used, which is after this

@@ -62,6 +62,13 @@ def environment(
     return result
 
 
+def with_python(command: Sequence[str]) -> list[str]:
+    """The command with this Python before a script, -c or -m."""
+    if command[0].endswith(".py") or command[0] in ("-c", "-m"):
+        return [sys.executable, *command]
+    return list(command)
+
+
 def run(program: Sequence[str], device: str = "cpu", devices: int | None = None, cudart: int | None = None) -> int:
     """Replaces this process by the program; returns only when it cannot be started."""
     command = list(program)
@@ -73,8 +80,7 @@ def run(program: Sequence[str], device: str = "cpu", devices: int | None = None,
     if device == "cpu" and not (CPU_DRIVER_FOLDER / "libcuda.so.1").exists():
         terminal.complain("run", "this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)")
         return 1
-    if command[0].endswith(".py") or command[0] in ("-c", "-m"):
-        command.insert(0, sys.executable)
+    command = with_python(command)
     executable = shutil.which(command[0])
     if executable is None:
         terminal.complain("run", f"{command[0]}: no such program")

@@ -28,15 +28,19 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
     safepoints_left_ = safepoints::g_cancel_at.load();
     cancel_.store(kCounted, std::memory_order_relaxed);
   }
+  if (code_->has_schedule_points)
+    schedule_ = std::make_unique<schedule::RandomSchedule>(schedule::Options::at_launch(),
+                                                           clusters_, shape.cooperative);
   if (code_->check) checker_ = std::make_unique<Checker>(code_->check);
 }
 
 Grid::~Grid() = default;
 
 bool Grid::work() noexcept {
-  if (checker_ && checked_by_someone_.exchange(true))
-    return false;  // check mode: one host thread runs the whole grid
-  return Worker::of_this_thread().run(*this);
+  if ((checker_ || schedule_) && taken_.exchange(true)) return false;
+  const bool last = Worker::of_this_thread().run(*this);
+  if (schedule_ && last) schedule_->write_log(code_->kernel, code_->line_of);
+  return last;
 }
 
 bool Grid::finish(std::uint64_t clusters) noexcept {

@@ -17,6 +17,7 @@
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/run/work_stealing.hpp"
+#include "cpu/engine/schedule/random_schedule.hpp"
 
 namespace cucpu {
 
@@ -36,6 +37,7 @@ struct Code {
   bool iterates_blocks =
       false;  ///< block code that runs the next BlockContext::blocks_left blocks in one call
   std::shared_ptr<const check::Options> check;  ///< instrumented code: what it checks
+  bool has_schedule_points = false;  ///< a random schedule can run it (CUCORE_CPU_SCHEDULE)
   /// "file:line" of an instruction address; empty if unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
   /// Vector code: compiles the same kernel as scalar code. Throws LoadError.
@@ -63,8 +65,12 @@ class Grid {
   ~Grid();
   bool work() noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
-  [[nodiscard]] std::uint64_t parallelism() const noexcept { return checker_ ? 1 : clusters_; }
+  [[nodiscard]] std::uint64_t parallelism() const noexcept {
+    return checker_ || schedule_ ? 1 : clusters_;
+  }
   [[nodiscard]] Checker* checker() const { return checker_.get(); }  ///< null: not check mode
+  /// Null: the scheduler chooses, and several host threads run the grid.
+  [[nodiscard]] schedule::RandomSchedule* schedule() const { return schedule_.get(); }
   [[nodiscard]] const Fault* fault() const noexcept {
     // Acquire: the thread that cancelled need not be one that ran blocks.
     return cancel_.load(std::memory_order_acquire) == kStopped && fault_ ? &*fault_ : nullptr;
@@ -119,7 +125,8 @@ class Grid {
   std::shared_ptr<const Code> code_;
   std::shared_ptr<const TierUp> tier_up_;
   std::unique_ptr<Checker> checker_;
-  std::atomic<bool> checked_by_someone_{false};
+  std::unique_ptr<schedule::RandomSchedule> schedule_;
+  std::atomic<bool> taken_{false};  ///< by the one host thread that runs the whole grid
   LaunchShape shape_;
   const std::byte* params_;
   const void* accessing_context_ = PeerAccessScope::current();
