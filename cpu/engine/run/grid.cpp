@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/safepoints.hpp"
 #include "cpu/engine/run/worker.hpp"
 #include "protection.hpp"
@@ -28,14 +27,16 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
     safepoints_left_ = safepoints::g_cancel_at.load();
     cancel_.store(kCounted, std::memory_order_relaxed);
   }
-  if (code_->check) checker_ = std::make_unique<Checker>(code_->check);
+  if (code_->make_observer) observer_ = code_->make_observer();
 }
 
 Grid::~Grid() = default;
 
+GridObserver::~GridObserver() = default;
+
 bool Grid::work() noexcept {
-  if (checker_ && checked_by_someone_.exchange(true))
-    return false;  // check mode: one host thread runs the whole grid
+  if (observer_ && observed_run_started_.exchange(true))
+    return false;  // one host thread runs the whole grid
   return Worker::of_this_thread().run(*this);
 }
 

@@ -6,15 +6,16 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
-#include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/run/grid_observer.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/run/work_stealing.hpp"
 
@@ -35,7 +36,8 @@ struct Code {
   bool baseline = false;          ///< optimized code may replace it (tier_up.hpp)
   bool iterates_blocks =
       false;  ///< block code that runs the next BlockContext::blocks_left blocks in one call
-  std::shared_ptr<const check::Options> check;  ///< instrumented code: what it checks
+  /// Instrumented code: creates the observer of a grid that runs it. Empty: no observer.
+  std::function<std::unique_ptr<GridObserver>()> make_observer;
   /// "file:line" of an instruction address; empty if unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
   /// Vector code: compiles the same kernel as scalar code. Throws LoadError.
@@ -50,7 +52,6 @@ struct FaultPlace {
   std::string line;
 };
 
-class Checker;
 class Worker;
 
 class Grid {
@@ -63,8 +64,8 @@ class Grid {
   ~Grid();
   bool work() noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
-  [[nodiscard]] std::uint64_t parallelism() const noexcept { return checker_ ? 1 : clusters_; }
-  [[nodiscard]] Checker* checker() const { return checker_.get(); }  ///< null: not check mode
+  [[nodiscard]] std::uint64_t parallelism() const noexcept { return observer_ ? 1 : clusters_; }
+  [[nodiscard]] GridObserver* observer() const { return observer_.get(); }  ///< null: none
   [[nodiscard]] const Fault* fault() const noexcept {
     // Acquire: the thread that cancelled need not be one that ran blocks.
     return cancel_.load(std::memory_order_acquire) == kStopped && fault_ ? &*fault_ : nullptr;
@@ -118,8 +119,8 @@ class Grid {
 
   std::shared_ptr<const Code> code_;
   std::shared_ptr<const TierUp> tier_up_;
-  std::unique_ptr<Checker> checker_;
-  std::atomic<bool> checked_by_someone_{false};
+  std::unique_ptr<GridObserver> observer_;
+  std::atomic<bool> observed_run_started_{false};
   LaunchShape shape_;
   const std::byte* params_;
   const void* accessing_context_ = PeerAccessScope::current();
