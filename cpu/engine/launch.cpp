@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/run/time_limit.hpp"
@@ -166,7 +167,8 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   code->functions = module_.functions();
   code->object = std::move(object.object);
   code->kernel = info_.name;
-  if (settings.check->kinds != 0) code->check = settings.check;
+  if (settings.check->kinds != 0)
+    code->make_observer = [options = settings.check] { return std::make_unique<Checker>(options); };
   code->has_schedule_points = settings.schedule.has_value();
   code->assumed = std::move(object.assumed);
   code->reached = std::move(object.reached);

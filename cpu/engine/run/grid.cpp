@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/safepoints.hpp"
 #include "cpu/engine/run/worker.hpp"
 #include "protection.hpp"
@@ -31,13 +30,15 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
   if (code_->has_schedule_points)
     schedule_ = std::make_unique<schedule::RandomSchedule>(schedule::Options::at_launch(),
                                                            clusters_, shape.cooperative);
-  if (code_->check) checker_ = std::make_unique<Checker>(code_->check);
+  if (code_->make_observer) observer_ = code_->make_observer();
 }
 
 Grid::~Grid() = default;
 
+GridObserver::~GridObserver() = default;
+
 bool Grid::work() noexcept {
-  if ((checker_ || schedule_) && taken_.exchange(true)) return false;
+  if ((observer_ || schedule_) && taken_.exchange(true)) return false;
   const bool last = Worker::of_this_thread().run(*this);
   if (schedule_ && last) schedule_->write_log(code_->kernel, code_->line_of);
   return last;

@@ -6,15 +6,16 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
-#include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/run/grid_observer.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/run/work_stealing.hpp"
 #include "cpu/engine/schedule/random_schedule.hpp"
@@ -36,7 +37,8 @@ struct Code {
   bool baseline = false;          ///< optimized code may replace it (tier_up.hpp)
   bool iterates_blocks =
       false;  ///< block code that runs the next BlockContext::blocks_left blocks in one call
-  std::shared_ptr<const check::Options> check;  ///< instrumented code: what it checks
+  /// Instrumented code: creates the observer of a grid that runs it. Empty: no observer.
+  std::function<std::unique_ptr<GridObserver>()> make_observer;
   bool has_schedule_points = false;  ///< a random schedule can run it (CUCORE_CPU_SCHEDULE)
   /// "file:line" of an instruction address; empty if unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
@@ -52,7 +54,6 @@ struct FaultPlace {
   std::string line;
 };
 
-class Checker;
 class Worker;
 
 class Grid {
@@ -66,9 +67,9 @@ class Grid {
   bool work() noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
   [[nodiscard]] std::uint64_t parallelism() const noexcept {
-    return checker_ || schedule_ ? 1 : clusters_;
+    return observer_ || schedule_ ? 1 : clusters_;
   }
-  [[nodiscard]] Checker* checker() const { return checker_.get(); }  ///< null: not check mode
+  [[nodiscard]] GridObserver* observer() const { return observer_.get(); }  ///< null: none
   /// Null: the scheduler chooses, and several host threads run the grid.
   [[nodiscard]] schedule::RandomSchedule* schedule() const { return schedule_.get(); }
   [[nodiscard]] const Fault* fault() const noexcept {
@@ -124,7 +125,7 @@ class Grid {
 
   std::shared_ptr<const Code> code_;
   std::shared_ptr<const TierUp> tier_up_;
-  std::unique_ptr<Checker> checker_;
+  std::unique_ptr<GridObserver> observer_;
   std::unique_ptr<schedule::RandomSchedule> schedule_;
   std::atomic<bool> taken_{false};  ///< by the one host thread that runs the whole grid
   LaunchShape shape_;

@@ -7,7 +7,6 @@
 #include <new>
 #include <utility>
 
-#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/clock.hpp"
 #include "cpu/engine/run/fiber_switch.hpp"
 #include "cpu/engine/run/worker.hpp"
@@ -276,7 +275,8 @@ bool Scheduler::complete_cluster_barrier(Cluster& cluster) {
   if (cluster.arrived == 0 || cluster.arrived < cluster.live) return false;
   cluster.arrived = 0;
   ++cluster.phase;
-  if (Checker* const checker = worker_.grid().checker()) checker->cluster_done(cluster);
+  if (GridObserver* const observer = worker_.grid().observer())
+    observer->cluster_barrier_completes(cluster);
   while (Fiber* fiber = cluster.waiters.pop()) make_ready(fiber);
   return true;
 }

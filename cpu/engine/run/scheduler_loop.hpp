@@ -10,7 +10,6 @@
 #include <new>
 #include <utility>
 
-#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/clock.hpp"
 #include "cpu/engine/run/scheduler.hpp"
 #include "cpu/engine/run/worker.hpp"
@@ -88,7 +87,8 @@ bool SchedulerLoop<Derived>::start_cluster() {
       if (block.fibers.size() < block.live) block.fibers = std::vector<Fiber>(block.live);
       for (std::uint32_t i = 0; i < block.live; ++i) block.fibers[i].wait = Wait::kUnstarted;
       derived().begin_block(block);
-      if (Checker* const checker = worker_.grid().checker()) checker->begin(worker_, block);
+      if (GridObserver* const observer = worker_.grid().observer())
+        observer->block_starts(worker_, block);
       unstarted_.push_back(&block);
     }
     cluster->blocks_left = count;
