@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest plugin: run CUDA tests on the CPU device, on a GPU, or on both, and report device memory that tests left behind.
+"""pytest plugin: run CUDA tests on the CPU device, on a GPU, or on both, and report device memory that tests leak.
 
     pytest --cuda-device=cpu          # no GPU needed: what CI wants
     pytest --cuda-device=gpu

@@ -111,7 +111,7 @@ class Linker:
     """Joins object codes into one: ``Linker(a, b, options=LinkerOptions(arch="sm_90")).link("cubin")``.
 
     nvJitLink does it where it is installed, else the driver. On the CPU device PTX modules are merged by the driver, and
-    LTO-IR goes through nvJitLink to PTX first.
+    nvJitLink compiles LTO-IR to PTX first.
 
     >>> ptx = Program('extern "C" __global__ void f() {}', "c++").compile("ptx")
     >>> Linker(ptx, options=LinkerOptions(arch=f"sm_{device.arch}")).link("cubin").get_kernel("f")

@@ -32,7 +32,7 @@ def _options(given: Any, cls: type) -> Any:
 
 
 class MemoryResource:
-    """Hands out buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own.
+    """Allocates buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own.
 
     >>> class Counted(MemoryResource):
     ...     is_device_accessible, is_host_accessible, device_id = True, False, 0
@@ -183,7 +183,7 @@ class _MemPool(_NativeResource):
 
     @property
     def is_handle_owned(self) -> bool:
-        """True when the pool goes with this object; False for the driver's own pools."""
+        """True if this object destroys the pool; False for the driver's own pools."""
         return not self._native.is_closed and self._native.is_handle_owned
 
     @property

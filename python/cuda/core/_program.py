@@ -229,7 +229,7 @@ def _warn_if_too_new(code: ObjectCode) -> None:
         needed = get_minimal_required_cuda_ver_from_ptx_ver(get_ptx_ver(line.decode()))
         major, minor = _core.driver_version()[:2]
     except (RuntimeError, ValueError):
-        return  # no driver, or a version nobody has heard of: loading it will tell
+        return  # no driver, or an unknown version: loading it gives the error
     if needed <= major * 1000 + minor * 10:
         _loadable.add(line)
         return

@@ -200,7 +200,7 @@ _FIELDS = (
 
 
 class StridedMemoryView(_core._View):
-    """Where an array lies and how it is laid out, whoever made it.
+    """Address and layout of an array of any library.
 
     ``ptr``, ``shape``, ``strides`` (in elements; None where the exporter gave none: packed in C order), ``dtype``, ``device_id``,
     ``is_device_accessible``, ``readonly`` and ``exporting_obj``, which is kept alive.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory whose addresses are reserved apart from what is behind them, so that it can grow in place."""
+"""Virtual memory: addresses are reserved apart from the physical memory mapped there, so that it can grow in place."""
 
 from __future__ import annotations
 

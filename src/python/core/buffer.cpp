@@ -27,7 +27,7 @@ class PythonResource final : public MemoryResource {
   }
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override {
     const WithGil gil;
-    if (!gil || object() == nullptr) return;  // Python ends: the memory goes with the process
+    if (!gil || object() == nullptr) return;  // Python exits: the process frees the memory
     nb::object stream_object =
         stream.handle() != nullptr ? wrap(Stream::view(stream.handle())) : nb::none();
     // The thread that closes or collects the buffer may have no context.
@@ -123,7 +123,7 @@ nb::object native_object(nb::handle resource) {
   return found.is_valid() && nb::isinstance<Native>(found) ? found : nb::object{};
 }
 
-/// An allocation waits when memory has to come back first, from behind a host function perhaps.
+/// An allocation waits when memory must be freed first, perhaps after a host function.
 [[gnu::noinline]] static Buffer allocate_unlocked(std::shared_ptr<MemoryResource> from,
                                                   std::size_t bytes, Stream stream) {
   const WithoutGil release;
@@ -461,7 +461,7 @@ void bind_buffer(nb::module_& m) {
   nb::class_<PyBuffer> cls(
       m, "Buffer", nb::is_weak_referenceable(), CUCORE_POOLED nb::type_slots(slots),
       "Memory that a device can use: made by Device.allocate() or a memory resource.\n\n"
-      "Freed when closed or forgotten, on the stream it was allocated on; a context manager that "
+      "Freed when closed or destroyed, on the stream it was allocated on; a context manager that "
       "closes itself.\n\n"
       ">>> buffer = device.allocate(8, stream=stream)\n"
       ">>> buffer.copy_from(b'abcdefgh', stream=stream)\n"
@@ -545,11 +545,12 @@ void bind_buffer(nb::module_& m) {
       [](const PyBuffer& b) -> nb::object {
         return b.resource.is_valid() && !b.buffer.is_closed() ? b.resource : nb::none();
       },
-      "Where the memory came from; None when it is somebody else's, and after close().");
+      "The resource that allocated the memory; None for memory with another owner, and after "
+      "close().");
   def_value(
       cls, "owner",
       [](const PyBuffer& b) -> nb::object { return b.owner.is_valid() ? b.owner : nb::none(); },
-      "What keeps the memory alive when it is somebody else's.");
+      "The object that keeps the memory alive, for memory with another owner.");
   def_value(
       cls, "device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
       "The number of the device the memory is on; for host memory that the driver knows (pinned) "
@@ -575,7 +576,7 @@ void bind_buffer(nb::module_& m) {
         value.settle();
         value.buffer.set_deallocation_stream(on);
       },
-      nb::arg("stream").none(), "Choose the stream the memory goes back on.");
+      nb::arg("stream").none(), "Choose the stream on which the memory is freed.");
   const auto descriptor = [](nb::handle s) -> nb::object {
     const PyBuffer& buffer = open_buffer(s.ptr());
     if (buffer.imported != nullptr) return buffer.imported->descriptor;
@@ -591,8 +592,8 @@ void bind_buffer(nb::module_& m) {
       },
       nb::arg("ptr").none(), nb::arg("size"), nb::arg("mr") = nb::none(),
       nb::arg("owner") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
-      "Use memory by its address: mr takes it back when the buffer goes, or owner is kept alive "
-      "meanwhile.");
+      "Use memory by its address: mr frees it when the buffer is closed, or owner is kept alive "
+      "until then.");
   cls.def_static(
       "from_ipc_descriptor",
       [](nb::handle mr, nb::handle ipc_descriptor, nb::handle stream) {

@@ -84,8 +84,8 @@ bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObje
 void retain_if_captured(PyObject* stream, PyObject* self, PyObject* other) {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
   if (Py_TYPE(stream) == type) {
-    // Captured behind the builder's back: no graph of ours can keep the host's memory, so it stays
-    // for good; a launch would otherwise write where Python has put something else.
+    // A capture without a GraphBuilder: no Graph object can keep the host's memory, so it is never
+    // freed; a launch would otherwise write to memory that Python has reused.
     if (other == nullptr || buffer_of(other) != nullptr || !self_of<Stream>(stream).is_capturing())
       return;
     if (PyMemoryView_FromObject(other) == nullptr) throw nb::python_error();

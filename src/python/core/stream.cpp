@@ -83,7 +83,7 @@ PyObject* stream_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
     return Py_NewRef(event);
   }
   const EventOptions wanted = event_options(options);
-  if (wanted.ipc_enabled) {  // whoever makes one will send it somewhere
+  if (wanted.ipc_enabled) {  // such an event is made to be sent to another process
     static constinit Member reducer{"cuda.core._ipc", "register_event_reducer"};
     (*reducer)(nb::handle{reinterpret_cast<PyObject*>(event_type)});
   }
@@ -264,7 +264,7 @@ void bind_stream(nb::module_& m) {
         return wrap(Stream::view(static_cast<CUstream>(raw)));
       },
       nb::arg("handle"),
-      "Use a stream that somebody else owns, by its address. It must outlive this object.");
+      "Use a stream with another owner, by its address. It must outlive this object.");
   m.attr("LEGACY_DEFAULT_STREAM") = wrap(Stream::legacy_default());
   m.attr("PER_THREAD_DEFAULT_STREAM") = wrap(Stream::per_thread_default());
 }

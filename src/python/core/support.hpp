@@ -154,7 +154,7 @@ nb::object wrap(T&& value) {
 
 /// module.name, looked up once: importing a module that is loaded still costs a microsecond. Make
 /// it `static constinit`: the first use then imports without holding the lock of a local static,
-/// on which another thread would wait with the GIL. Forgotten when the interpreter ends.
+/// on which another thread would wait with the GIL. Released when the interpreter exits.
 class Member {
  public:
   constexpr Member(const char* module, const char* name) : module_{module}, name_{name} {}
