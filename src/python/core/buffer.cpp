@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "../type_table.hpp"
 #include "arguments.hpp"
 #include "buffer_spares.hpp"
 #include "cucore/ipc.hpp"
@@ -414,29 +415,57 @@ int held_clear(PyObject* self) {
 
 }  // namespace
 
-nb::object hold(nb::handle thing) {
-  if (const PyBuffer* const buffer = buffer_of(thing.ptr())) {
-    // What a graph allocates is freed by a node of the graph.
-    const bool is_held = !buffer->buffer.is_closed() && buffer->capture == 0;
-    return is_held ? wrap(HeldMemory{thing.ptr()}) : nb::borrow(thing);
-  }
-  if (PyTuple_CheckExact(thing.ptr()) != 0) {
-    nb::list held;
-    for (nb::handle element : nb::borrow<nb::tuple>(thing)) held.append(hold(element));
-    return nb::tuple(held);
-  }
-  if (nb::isinstance<Event>(thing)) {
-    const Event& event = self_of<Event>(thing.ptr());
-    return nb::make_tuple(thing, wrap(Event{event}));  // a second owner of the driver's event
-  }
+namespace {
+
+/// How the objects of a type are held.
+enum class HoldBy : unsigned char { reference, memory, elements, second_event, method };
+TypeTable<HoldBy> held_types;
+
+PyObject* hold_name() {
   static PyObject* const name = PyUnicode_InternFromString("_hold");  // textures, arrays
-  nb::object method =
-      nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(thing.ptr())), name));
-  if (!method.is_valid()) {
-    PyErr_Clear();
-    return nb::borrow(thing);
+  return name;
+}
+
+[[gnu::noinline]] HoldBy look_at(nb::handle thing) {
+  PyTypeObject* const type = Py_TYPE(thing.ptr());
+  HoldBy by = buffer_of(thing.ptr()) != nullptr      ? HoldBy::memory
+              : PyTuple_CheckExact(thing.ptr()) != 0 ? HoldBy::elements
+              : nb::isinstance<Event>(thing)         ? HoldBy::second_event
+              : PyObject_HasAttr(reinterpret_cast<PyObject*>(type), hold_name()) != 0
+                  ? HoldBy::method
+                  : HoldBy::reference;
+  held_types.add(type, by);
+  return by;
+}
+
+}  // namespace
+
+nb::object hold(nb::handle thing) {
+  const HoldBy* const known = held_types.find(Py_TYPE(thing.ptr()));
+  switch (known != nullptr ? *known : look_at(thing)) {
+    case HoldBy::memory: {
+      // What a graph allocates is freed by a node of the graph.
+      const PyBuffer* const buffer = buffer_of(thing.ptr());
+      const bool is_held = !buffer->buffer.is_closed() && buffer->capture == 0;
+      return is_held ? wrap(HeldMemory{thing.ptr()}) : nb::borrow(thing);
+    }
+    case HoldBy::elements: {
+      nb::list held;
+      for (nb::handle element : nb::borrow<nb::tuple>(thing)) held.append(hold(element));
+      return nb::tuple(held);
+    }
+    case HoldBy::second_event:  // a second owner of the driver's event
+      return nb::make_tuple(thing, wrap(Event{self_of<Event>(thing.ptr())}));
+    case HoldBy::method: {
+      const nb::object method = nb::steal(
+          PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(thing.ptr())), hold_name()));
+      if (!method.is_valid()) throw nb::python_error();
+      return nb::make_tuple(thing, method(thing));
+    }
+    case HoldBy::reference:
+      break;
   }
-  return nb::make_tuple(thing, method(thing));
+  return nb::borrow(thing);
 }
 
 static constexpr auto same_memory = [](const PyBuffer& a, const PyBuffer& b) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // buffer_copy.cpp: copies and fills of cuda.core.Buffer.
 #include "arguments.hpp"
+#include "copy_buffers.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
@@ -71,12 +72,11 @@ void check_options(PyObject* options, const char* function) {
 bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObject* options,
                        bool to) {
   if (options == nullptr || options == Py_None) return false;
-  nb::object batch = nb::module_::import_("cuda.core._copy").attr("copy_batch");
   nb::list from;
   nb::list into;
   from.append(nb::handle{to ? self : other});
   into.append(nb::handle{to ? other : self});
-  batch(nb::handle{stream}, from, into, nb::arg("options") = nb::handle{options});
+  copy_buffers(nb::handle{stream}, from, into, nb::handle{options});
   return true;
 }
 

@@ -152,6 +152,13 @@ static constexpr auto stream_number = [](const Stream& s) {
   return std::hash<void*>{}(s.handle()) ^ 0x53;
 };
 
+static nb::handle module;  // this one, which lives as long as its functions
+
+nb::object default_stream_object() {
+  return module.attr(driver_info().per_thread_stream ? "PER_THREAD_DEFAULT_STREAM"
+                                                     : "LEGACY_DEFAULT_STREAM");
+}
+
 void bind_stream(nb::module_& m) {
   nb::class_<Stream> cls(
       m, "Stream", nb::is_weak_referenceable(),
@@ -265,6 +272,7 @@ void bind_stream(nb::module_& m) {
       },
       nb::arg("handle"),
       "Use a stream with another owner, by its address. It must outlive this object.");
+  module = m;
   m.attr("LEGACY_DEFAULT_STREAM") = wrap(Stream::legacy_default());
   m.attr("PER_THREAD_DEFAULT_STREAM") = wrap(Stream::per_thread_default());
 }
