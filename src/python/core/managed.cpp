@@ -202,6 +202,7 @@ void bind_managed(nb::module_& m) {
         const nb::list targets = buffer_list(dsts, "dsts");
         const auto from = memory_of(sources);
         const auto into = memory_of(targets);
+        for (nb::handle target : targets) writable_buffer(target.ptr());
         const std::vector<CopyOptions> how = batch_options(options, from.size());
         const Stream on = stream_argument(stream.ptr(), "copy_batch");
         try {
