@@ -54,7 +54,7 @@ def main(columns: int = 256, total_rows: int = 256, steps: int = 20) -> None:
 
     plate = np.random.default_rng(1).random((total_rows, columns), np.float32)
     slabs = np.array_split(plate, comm.size)
-    slab = np.ascontiguousarray(slabs[comm.rank])
+    slab = slabs[comm.rank].copy()
     rows = len(slab)
     here, there = (device.allocate(slab.nbytes, stream=stream) for _ in range(2))
     here.copy_from(slab, stream=stream)

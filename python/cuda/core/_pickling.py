@@ -8,6 +8,7 @@ its contents are an out-of-band buffer of pickle protocol 5, which for pinned an
 from __future__ import annotations
 
 import pickle
+import weakref
 
 from . import _core
 from ._errors import CUDAError
@@ -63,7 +64,7 @@ def open_shared(mr: Any, descriptor: Any) -> Any:
 class _Registered:
     """Memory of the host that devices may use while this lives."""
 
-    __slots__ = ("_view",)
+    __slots__ = ("__weakref__", "_view")
 
     def __init__(self, view: memoryview) -> None:
         _core.register_host(view, view.readonly)
@@ -75,16 +76,27 @@ class _Registered:
             _core.unregister_host(view)
 
 
+_registered: weakref.WeakValueDictionary[tuple[int, int, bool], _Registered] = weakref.WeakValueDictionary()
+
+
+def _in_place(view: memoryview) -> Any:
+    """A buffer that is the received memory itself. Objects of one store may be received more than once."""
+    address = _core.host_address(view, False)
+    place = address, view.nbytes, view.readonly
+    registered = _registered.get(place)
+    if registered is None:
+        registered = _registered.setdefault(place, _Registered(view))
+    return _core.buffer_in_place(address, view.nbytes, registered, view.readonly)
+
+
 def load_value(kind: str, data: Any) -> Any:
     """A buffer of this process with the contents of one that was pickled."""
     view = memoryview(data).cast("B")
     if kind == "pinned" and view.nbytes >= IN_PLACE_BYTES:
         try:
-            registered = _Registered(view)
+            return _in_place(view)
         except CUDAError:  # pages of other objects, or a driver that does not register such memory
             pass
-        else:
-            return _core.buffer_in_place(_core.host_address(view, False), view.nbytes, registered, view.readonly)
     try:
         buffer = _resource(kind).allocate(view.nbytes, stream=transfer_stream())
     except CUDAError as error:

@@ -44,7 +44,7 @@ def run(source: str, tmp_path: Path, processes: int = 4) -> str:
     if command is None:
         pytest.skip("there is no mpiexec")
     script = tmp_path / "job.py"
-    script.write_text(PRELUDE + source + "\nprint('rank', comm.rank, 'is done', flush=True)\n")
+    script.write_text(PRELUDE + source + "\nimport os; os.write(1, f'rank {comm.rank} is done\\n'.encode())\n")
     done = subprocess.run(
         [command, "-n", str(processes), sys.executable, str(script)],
         env=os.environ | {"CUCORE_CPU_DEVICES": "4", "CUCORE_CPU_THREADS": "1", "PYTHONWARNINGS": "ignore"},

@@ -138,7 +138,7 @@ def test_shared_buffer_reaches_an_actor_by_reference(cluster, device, stream):
 def test_killed_actor_is_restarted_and_its_device_is_free_again(cluster):
     (owner,) = actors(1, max_restarts=1, max_task_retries=2)
     before = ray.get(owner.devices.remote())
-    with pytest.raises(ray.exceptions.ActorDiedError):
+    with pytest.raises(ray.exceptions.RayActorError):
         ray.get(owner.leave.options(max_task_retries=0).remote())
     assert ray.get(owner.values.remote(ray.put(ray.get(owner.make.remote(3))))) == {3}
     assert len(ray.get(owner.devices.remote())) == len(before) == 1
