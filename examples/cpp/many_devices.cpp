@@ -59,10 +59,10 @@ std::vector<int> compute(std::span<const cucore::Device> devices, const cucore::
         for (int number = next++; number < kParts; number = next++) {
           const int first = number * kRows;
           const int count = std::min(kRows, kHeight - first);
-          cucore::launch(stream,
-                         {.grid = {(kWidth + 127) / 128, static_cast<unsigned>(count)},
-                          .block = {128}},
-                         kernel, part, first, kWidth, kHeight, kLimit);
+          cucore::launch(
+              stream,
+              {.grid = {(kWidth + 127) / 128, static_cast<unsigned>(count)}, .block = {128}},
+              kernel, part, first, kWidth, kHeight, kLimit);
           std::vector<int> block(std::size_t{kWidth} * kRows);
           part.copy_to(std::span{block}, stream);
           stream.sync();

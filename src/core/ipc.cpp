@@ -119,9 +119,8 @@ Buffer open(const void* pool, std::string_view handle, std::size_t size, const S
       std::size_t bytes = 0;
       const bool is_known =
           driver().cuMemGetAddressRange(&base, &bytes, ptr) == CUDA_SUCCESS && ptr - base <= bytes;
-      mapping =
-          std::make_shared<Mapping>(std::move(from), ptr, is_known ? bytes - (ptr - base) : size,
-                                    std::move(lease));
+      mapping = std::make_shared<Mapping>(std::move(from), ptr,
+                                          is_known ? bytes - (ptr - base) : size, std::move(lease));
       place = mapping;
     }
   }

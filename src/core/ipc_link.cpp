@@ -108,8 +108,9 @@ std::shared_ptr<void> IPCLink::lease(std::uint64_t number) {
 
 void IPCLink::give_back(std::uint64_t number) const noexcept {
   try {
-    send_all(socket_, with_number(kReturnBuffer, number));  // a process that has ended holds nothing
-  } catch (const std::bad_alloc&) {  // the memory goes back when this process ends
+    send_all(socket_,
+             with_number(kReturnBuffer, number));  // a process that has ended holds nothing
+  } catch (const std::bad_alloc&) {                // the memory goes back when this process ends
   }
 }
 

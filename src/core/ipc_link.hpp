@@ -16,10 +16,10 @@
 namespace cucore::detail {
 
 // Every message begins with one of these bytes. python/cuda/core/_exporter.py is the other side.
-inline constexpr char kAskPool = 'P';      // and the pool's UUID; answered with a file descriptor
-inline constexpr char kAskBuffer = 'B';    // and the number of a buffer
-inline constexpr char kReturnBuffer = 'R'; // and the number; has no answer
-inline constexpr char kYes = '+';          // any other answer says no
+inline constexpr char kAskPool = 'P';       // and the pool's UUID; answered with a file descriptor
+inline constexpr char kAskBuffer = 'B';     // and the number of a buffer
+inline constexpr char kReturnBuffer = 'R';  // and the number; has no answer
+inline constexpr char kYes = '+';           // any other answer says no
 
 class CUCORE_EXPORT IPCLink : public std::enable_shared_from_this<IPCLink> {
  public:

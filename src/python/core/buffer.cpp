@@ -687,8 +687,8 @@ void bind_buffer(nb::module_& m) {
   m.def("register_host", [host](nb::handle object, bool readonly) {
     const auto view = host(object, false);
     const WithoutGil unlocked;
-    cucore::detail::register_host({static_cast<std::byte*>(view->buf), static_cast<std::size_t>(view->len)},
-                          readonly);
+    cucore::detail::register_host(
+        {static_cast<std::byte*>(view->buf), static_cast<std::size_t>(view->len)}, readonly);
   });
   m.def("unregister_host", [host](nb::handle object) {
     const auto view = host(object, false);
@@ -712,8 +712,8 @@ void bind_buffer(nb::module_& m) {
   // without one, of a plain allocation.
   m.def(
       "open_imported",
-      [](nb::handle resource, nb::handle named, nb::handle stream,
-         cucore::detail::IPCLink* link, std::uint64_t number) {
+      [](nb::handle resource, nb::handle named, nb::handle stream, cucore::detail::IPCLink* link,
+         std::uint64_t number) {
         Stream on;
         if (!stream.is_none()) on = stream_argument(stream.ptr(), "from_ipc_descriptor");
         const nb::bytes handle = nb::cast<nb::bytes>(named.attr("_payload"));
