@@ -290,3 +290,53 @@ nccl("ncclCommAbort", comm)
         for rank in ranks:
             rank.kill()
             rank.communicate()
+
+
+def test_nccl4py_reduces_buffers_of_cuda_core(tmp_path):
+    pytest.importorskip("nccl", reason="nccl4py is not installed")
+    script = tmp_path / "job.py"
+    script.write_text(
+        """
+import multiprocessing
+
+def rank_main(rank, count, identity):
+    import nccl.core as nccl
+    import numpy as np
+    from cuda.core import Device
+    from cuda.core.utils import StridedMemoryView
+
+    device = Device(rank)
+    device.set_current()
+    stream = device.create_stream()
+    comm = nccl.Communicator.init(nranks=count, rank=rank, unique_id=identity)
+    buffer = device.allocate(4000, stream=stream)
+    buffer.copy_from(np.full(1000, rank + 1, np.float32), stream=stream)
+    view = StridedMemoryView.from_buffer(buffer, (1000,), dtype=np.float32)
+    comm.allreduce(view, view, nccl.SUM, stream=stream)
+    back = np.empty(1000, np.float32)
+    buffer.copy_to(back, stream=stream)
+    stream.sync()
+    assert (back == count * (count + 1) / 2).all()
+    comm.destroy()
+
+if __name__ == "__main__":
+    import nccl.core as nccl
+
+    context = multiprocessing.get_context("spawn")
+    identity = nccl.get_unique_id()
+    ranks = [context.Process(target=rank_main, args=(rank, 2, identity)) for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    print([rank.exitcode for rank in ranks])
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "cucore", "run", "--cpu", sys.executable, str(script)],
+        env=os.environ | {"CUCORE_CPU_DEVICES": "2", "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "[0, 0]\n", done.stdout + done.stderr
