@@ -133,6 +133,9 @@ class Linker:
         if self._native.backend == "driver" and not _core._runs_on_cpu():
             self._say_what_the_driver_lacks()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a Linker cannot be pickled: pickle the ObjectCode it is made of, or what link() returns")
+
     def _say_what_the_driver_lacks(self) -> None:
         _warn(
             RuntimeWarning,

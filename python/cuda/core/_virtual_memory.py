@@ -99,6 +99,9 @@ class VirtualMemoryResource(MemoryResource):
             raise NotImplementedError(f"{self.config.handle_type} handles are for Windows")
         self._memory = _core._VirtualMemory.create(self._device_id, self._described(self.config))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._device_id, self.config)
+
     def __repr__(self) -> str:
         return f"<VirtualMemoryResource device={self._device_id} buffers={self._memory.num_allocations}>"
 

@@ -201,6 +201,9 @@ void bind_stream(nb::module_& m) {
   cls.def("_repr_html_", [](nb::handle self) {
     return nb::module_::import_("cuda.core._html").attr("stream")(self);
   });
+  cls.def("__reduce__", [](nb::handle self) {
+    return nb::module_::import_("cuda.core._pickling").attr("reduce_stream")(self);
+  });
   cls.def("__repr__", [](const Stream& s) {
     if (s.is_closed()) return std::string{"<Stream closed>"};
     std::size_t context = 0;
@@ -273,6 +276,13 @@ void bind_stream(nb::module_& m) {
       nb::arg("handle"),
       "Use a stream with another owner, by its address. It must outlive this object.");
   module = m;
+  // A stream of a device's primary context, which need not be current.
+  m.def(
+      "stream_of",
+      [](int device, nb::handle options) {
+        return wrap(Stream::create(Context::primary(device), stream_options(options.ptr())));
+      },
+      "device"_a, "options"_a.none() = nb::none());
   m.attr("LEGACY_DEFAULT_STREAM") = wrap(Stream::legacy_default());
   m.attr("PER_THREAD_DEFAULT_STREAM") = wrap(Stream::per_thread_default());
 }

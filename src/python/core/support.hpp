@@ -138,6 +138,12 @@ void forbid_new(nb::handle type) {
   });
 }
 
+/// TypeError when objects of the type are pickled; the reason says what to do instead.
+template <Literal reason, class T>
+void forbid_pickling(nb::class_<T>& type) {
+  type.def("__reduce__", [](nb::handle) -> nb::object { throw nb::type_error(reason.text); });
+}
+
 /// A new Python object of `type` (T's own, or derived from it) around a C++ value.
 template <class T>
 nb::object wrap(nb::handle type, T&& value) {

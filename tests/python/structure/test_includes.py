@@ -25,6 +25,7 @@ ALLOWED = {
     "graph": {"base", "device", "engine", "exec", "mem"},
     "image": {"base", "engine", "mem"},
     "api": {"base", "device", "engine", "exec", "graph", "image", "mem"},
+    "nccl": set(),
     "nvml": {"base", "mem"},
     "ptxas": {"base", "image", "ptx"},
 }
