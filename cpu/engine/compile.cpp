@@ -124,6 +124,7 @@ std::string path_of(const Compilation& c) {
             : c.block.reduced ? "vector, large: "
                               : "vector: ") +
            simt::to_string(c.block.report) + (c.needs.spins ? " spins" : "");
+  if (c.job.debug) return "scalar, fibers, debug mode";
   if (!c.code.fibers) return "scalar, loop over threads";
   return c.needs.spins ? "scalar, fibers, spins" : "scalar, fibers";
 }
@@ -178,7 +179,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
 
 FunctionsObject compile_functions_unprotected(std::string_view bitcode,
                                               std::span<const std::string> also, int optimization,
-                                              const Settings& settings) {
+                                              bool debug, const Settings& settings) {
   LLVMContext context;
   const DiagnosticErrors errors{context};
   PassInstrumentation instrumentation{settings, "functions"};
@@ -187,6 +188,7 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
   CompileJob job;
   job.optimization = optimization;
   job.check = settings.check->kinds != 0;
+  job.debug = debug;
   Compilation c{*module, job, settings, instrumentation};
   c.target = generator->target();
   c.generator = generator.get();
@@ -232,11 +234,13 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
 }
 
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
-                                  int optimization, const Settings& settings) {
+                                  int optimization, bool debug, const Settings& settings) {
   FunctionsObject functions;
   in_compiler(
       "device functions", bitcode, settings,
-      [&] { functions = compile_functions_unprotected(bitcode, also, optimization, settings); },
+      [&] {
+        functions = compile_functions_unprotected(bitcode, also, optimization, debug, settings);
+      },
       std::span{&optimization, 1});
   return functions;
 }

@@ -98,6 +98,7 @@ CompileJob JitKernel::job_for(const Kind& kind) const {
   job.small_grid = kind.small_grid;
   job.optimization = source.optimization;
   job.check = source.settings.check->kinds != 0;
+  job.debug = source.debug;
   job.aligned = kind.aligned;
   return job;
 }
@@ -155,7 +156,8 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   auto code = std::make_shared<JitCode>();
   const std::string wanted[] = {kEntry};
   try {
-    code->linked = LinkedCode::link(object.object, module_.symbols(), wanted);
+    code->linked =
+        LinkedCode::link(object.object, module_.symbols(), wanted, module_.thread_code()->debug);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
@@ -163,6 +165,7 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   }
   const Settings& settings = module_.thread_code()->settings;
   code->functions = module_.functions();
+  code->debug = module_.thread_code()->debug;
   code->object = std::move(object.object);
   code->kernel = info_.name;
   if (settings.check->kinds != 0) code->check = settings.check;
@@ -238,8 +241,7 @@ std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& sh
   ensure_fault_handlers();
   const auto& loaded = static_cast<const JitKernel&>(kernel);
   return std::make_unique<GridLaunch>(loaded.variant(shape, params), shape, params,
-                                      kernel.info().param_bytes,
-                                      loaded.module().thread_code()->settings.time_limit);
+                                      kernel.info().param_bytes, loaded.module().time_limit());
 }
 
 }  // namespace cucpu

@@ -134,6 +134,7 @@ constexpr Action llvm_module{Action::Kind::llvm, [](C& c) { c.analyses->run(c.mo
 // ---- Conditions ----
 
 constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check; }};
+constexpr Condition kNoDebugger{"not in debug mode", [](const C& c) { return !c.job.debug; }};
 constexpr Condition kSeveralDevices{
     "several devices", [](const C&) { return static_cast<bool>(peer_access_check()); }};
 constexpr Condition kFixNans{"f64 NaNs differ from a GPU", [](const C& c) { return c.fix_nans; }};
@@ -147,7 +148,8 @@ constexpr Condition kOptimized{"optimized tier", [](const C& c) { return !c.bloc
 constexpr Condition kLoops{"optimized tier, loops",
                            [](const C& c) { return !c.block.reduced && c.has_loops; }};
 constexpr Condition kUnrolled{"optimized tier, unrolled", [](const C& c) { return c.unrolled; }};
-constexpr Condition kFibers{"fibers or check mode", [](const C& c) { return c.code.fibers; }};
+constexpr Condition kFibers{"fibers, check mode or debug mode",
+                            [](const C& c) { return c.code.fibers; }};
 constexpr Condition kThreadLoop{"no fibers", [](const C& c) { return !c.code.fibers; }};
 constexpr Condition kVector{"vector path", [](const C& c) { return c.block.function != nullptr; }};
 constexpr Condition kRunsOn{"vector path, no spin loops",
@@ -177,7 +179,7 @@ void find_needs(C& c) {
   c.needs = find_thread_needs(*c.function);
   c.code.waits_for_blocks = c.needs.spins;
   c.code.recursive = c.needs.recursive && !c.job.block;
-  c.code.fibers = !c.job.block && (c.needs.fibers || c.job.check);
+  c.code.fibers = !c.job.block && (c.needs.fibers || c.job.check || c.job.debug);
 }
 
 void vectorize_thread(C& c) {
@@ -250,12 +252,12 @@ constexpr Pass kThread[] = {
 // ---- Thread code of a module to thread code of one kernel ----
 
 constexpr Pass kKernel[] = {
-    {"extract-kernel", on_function<extract_kernel>},
+    {"extract-kernel", transform([](C& c) { extract_kernel(*c.function, c.job.debug); })},
     {"always-inline", llvm_module<lp::always_inline>},
     {"globaldce", llvm_module<lp::globaldce>},
     {"instrument-locals", on_module<instrument_locals>, kCheckMode},
-    {"sroa", llvm_each<lp::sroa>},
-    {"simplifycfg", llvm_each<lp::simplifycfg>},
+    {"sroa", llvm_each<lp::sroa>, kNoDebugger},
+    {"simplifycfg", llvm_each<lp::simplifycfg>, kNoDebugger},
     {"trap-state-space-violations", on_module<trap_state_space_violations>},
     {"check-alignment", transform([](C& c) {
        if (CUCORE_PROTECTION("alignment-check"))

@@ -57,6 +57,15 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
 
+    gdb = commands.add_parser("gdb", help="debug the kernels of a program with GDB, on the CPU device")
+    gdb.add_argument(
+        "--extension", action="store_true", help="print the file with the commands, for `source` in a GDB that runs"
+    )
+    gdb.add_argument(
+        "--option", action="append", default=[], metavar="OPTION", help="an option for GDB, such as --option=-batch"
+    )
+    gdb.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
+
     coverage = commands.add_parser("coverage", help="how much of each API works on the CPU device")
     coverage.add_argument(
         "--missing", action="store_true", help="name the functions that are not there, with the reason"
@@ -87,6 +96,10 @@ def command(arguments: argparse.Namespace) -> int:
         from .run import run
 
         return run(arguments.program, device=arguments.device, devices=arguments.devices, cudart=arguments.cudart)
+    if arguments.command == "gdb":
+        from .gdb.start import gdb
+
+        return gdb(arguments.program, options=arguments.option, print_extension=arguments.extension)
     if arguments.command == "coverage":
         from .coverage import coverage
 

@@ -33,6 +33,7 @@ struct Code {
   bool recursive = false;         ///< stack use has no static bound: stacks have guard pages
   bool waits_for_blocks = false;  ///< spins on memory: clusters are started in linear order
   bool baseline = false;          ///< optimized code may replace it (tier_up.hpp)
+  bool debug = false;             ///< debug mode: one host thread runs the grid (debugger.hpp)
   bool iterates_blocks =
       false;  ///< block code that runs the next BlockContext::blocks_left blocks in one call
   std::shared_ptr<const check::Options> check;  ///< instrumented code: what it checks
@@ -63,7 +64,7 @@ class Grid {
   ~Grid();
   bool work() noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
-  [[nodiscard]] std::uint64_t parallelism() const noexcept { return checker_ ? 1 : clusters_; }
+  [[nodiscard]] std::uint64_t parallelism() const noexcept { return serial_ ? 1 : clusters_; }
   [[nodiscard]] Checker* checker() const { return checker_.get(); }  ///< null: not check mode
   [[nodiscard]] const Fault* fault() const noexcept {
     // Acquire: the thread that cancelled need not be one that ran blocks.
@@ -119,7 +120,8 @@ class Grid {
   std::shared_ptr<const Code> code_;
   std::shared_ptr<const TierUp> tier_up_;
   std::unique_ptr<Checker> checker_;
-  std::atomic<bool> checked_by_someone_{false};
+  bool serial_;  ///< check mode and debug mode: one host thread runs the whole grid
+  std::atomic<bool> run_by_someone_{false};
   LaunchShape shape_;
   const std::byte* params_;
   const void* accessing_context_ = PeerAccessScope::current();
