@@ -56,7 +56,7 @@ std::vector<std::string> write_debug_texts(const Settings& settings,
   std::vector<std::string> paths;
   for (const std::string_view text : ptx) {
     paths.emplace_back();
-    if (text.find(".loc") != text.npos) continue;
+    if (text.find("\n.file") != text.npos || text.find("\t.file") != text.npos) continue;
     std::error_code failed;
     const std::filesystem::path folder =
         settings.cache_folder.empty()

@@ -98,8 +98,6 @@ class JitModule final : public Module {
   [[nodiscard]] const std::shared_ptr<const ThreadCode>& thread_code() const {
     return thread_code_;
   }
-  /// Seconds per grid; 0: none. A debugger stops kernels for as long as its user likes.
-  [[nodiscard]] double time_limit() const { return time_limit_; }
   [[nodiscard]] std::span<const SymbolAddress> symbols() const { return symbols_; }
   /// Null when no function of the module is address-taken.
   std::shared_ptr<const AddressTakenFunctions> functions() const { return functions_; }
@@ -107,7 +105,6 @@ class JitModule final : public Module {
  private:
   VariableMemory& memory_;
   std::shared_ptr<const ThreadCode> thread_code_;
-  double time_limit_ = 0;
   std::vector<Variable> variables_;
   std::vector<void*> allocations_;
   std::vector<ConstantVariable> constants_;

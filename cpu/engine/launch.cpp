@@ -241,7 +241,8 @@ std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& sh
   ensure_fault_handlers();
   const auto& loaded = static_cast<const JitKernel&>(kernel);
   return std::make_unique<GridLaunch>(loaded.variant(shape, params), shape, params,
-                                      kernel.info().param_bytes, loaded.module().time_limit());
+                                      kernel.info().param_bytes,
+                                      loaded.module().thread_code()->settings.time_limit);
 }
 
 }  // namespace cucpu

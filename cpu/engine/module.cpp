@@ -126,7 +126,6 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
   const auto code =
       make_thread_code(Settings::from_environment(), options.optimization, ptx, source);
   const Settings& settings = code->settings;
-  if (!code->debug) time_limit_ = settings.time_limit;
   if (settings.dump_ptx) dump_text(settings, code->digest.substr(0, 16) + ".ptx", source);
 
   std::unique_ptr<Translated> translated;

@@ -212,7 +212,8 @@ llvm::DIFile* ModuleTranslator::debug_file(std::uint32_t wanted) {
 }
 
 llvm::DIFile* ModuleTranslator::debug_ptx_file() {
-  if (number >= options.ptx_files.size() || options.ptx_files[number].empty()) return nullptr;
+  if (!source.files.empty() || number >= options.ptx_files.size()) return nullptr;
+  if (options.ptx_files[number].empty()) return nullptr;
   return make_debug_file(options.ptx_files[number]);
 }
 

@@ -193,6 +193,10 @@ def current_run():
 # ---- looking at suspended threads ----
 
 
+def saved_registers(architecture):
+    return SAVED["aarch64" if architecture.name().startswith("aarch64") else "x86-64"]
+
+
 class FrameId:
     def __init__(self, sp, pc):
         self.sp, self.pc = sp, pc
@@ -211,24 +215,17 @@ class SuspendedThread(gdb.unwinder.Unwinder):
     def look_at(self, thread):
         self.clear()
         gdb.invalidate_cached_frames()
-        registers = self.saved()
         if thread is not None:
             frame = gdb.newest_frame()
-            sp = int(frame.read_register(registers[1]))
+            sp = int(frame.read_register(saved_registers(frame.architecture())[1]))
             self.place = (sp, frame.pc(), gdb.selected_thread().ptid)
             self.thread = thread
         gdb.invalidate_cached_frames()
 
-    @staticmethod
-    def saved():
-        name = gdb.newest_frame().architecture().name()
-        return SAVED["aarch64" if name.startswith("aarch64") else "x86-64"]
-
     def __call__(self, pending):
         if self.thread is None:
             return None
-        name = pending.architecture().name()
-        slots, stack, size, counter = SAVED["aarch64" if name.startswith("aarch64") else "x86-64"]
+        slots, stack, size, counter = saved_registers(pending.architecture())
         sp, pc = int(pending.read_register(stack)), int(pending.read_register(counter))
         if (sp, pc, gdb.selected_thread().ptid) != self.place:
             return None
