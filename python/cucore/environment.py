@@ -74,6 +74,7 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_CPU_THREADS": (_whole(1, 4096), "a number of threads from 1 to 4096"),
     "CUCORE_CPU_MEMORY": (_bytes, "bytes of at least 1M, such as 4G"),
     "CUCORE_CPU_TIMEOUT": (_seconds, "seconds, such as 10 or 0.5; 0 for no limit"),
+    "CUCORE_DEBUG": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CHECK": (_checks, "a list of memory, race, init, sync and continue, or all"),
     "CUCORE_CHECK_SUPPRESS": (None, "a list of kind:pattern, or a file of them"),
     "CUCORE_CPU_CACHE": (_one_of("0", "1"), "0 or 1"),
