@@ -19,6 +19,7 @@
 
 #include "cpu/engine/compilation.hpp"
 #include "cpu/engine/dump.hpp"
+#include "cpu/engine/explanation.hpp"
 #include "cpu/engine/jit/code_generator.hpp"
 #include "cpu/engine/jit/crash_recovery.hpp"
 #include "cpu/engine/jit/host_target.hpp"
@@ -158,6 +159,11 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     static std::atomic<unsigned> fallbacks{0};
     c.refusal = "invalid vector code (fallback " + std::to_string(++fallbacks) +
                 " of this process; please report it): " + error.what();
+  }
+  if (job.explanation) {
+    job.explanation->report = c.block.report;
+    if (!c.refusal.empty()) job.explanation->refusal = c.refusal;
+    job.explanation->path = path_of(c);
   }
   if (!c.refusal.empty()) {
     report(settings, "kernel " + job.kernel + ": not vectorized: " + c.refusal);

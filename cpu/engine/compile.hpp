@@ -14,6 +14,8 @@
 
 namespace cucpu {
 
+struct Explanation;
+
 struct CompileJob {
   std::string_view bitcode;  ///< thread code of a whole module
   std::string kernel;
@@ -27,6 +29,7 @@ struct CompileJob {
   bool aligned = true;
   /// Vector code that is expensive to optimize is baseline code (ObjectCode::baseline).
   bool may_be_baseline = false;
+  Explanation* explanation = nullptr;  ///< filled if not null (explain.hpp)
   bool in_background = false;  ///< on the compile thread (run/tier_up.hpp): stops at process exit
 };
 

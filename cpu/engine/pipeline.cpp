@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "cpu/engine/dump.hpp"
+#include "cpu/engine/explanation.hpp"
 #include "cpu/engine/jit/alignment_check.hpp"
 #include "cpu/engine/jit/code_generator.hpp"
 #include "cpu/engine/jit/deferred_atomics.hpp"
@@ -184,7 +185,17 @@ void find_needs(C& c) {
 
 void vectorize_thread(C& c) {
   Function* const thread = c.function;
+  Function* copy = nullptr;  // vectorize() changes its input
+  if (c.job.explanation) {
+    ValueToValueMapTy map;
+    copy = CloneFunction(thread, map);
+  }
   c.block = simt::vectorize(*thread, c.vector);
+  if (copy) {
+    c.job.explanation->remarks =
+        simt::find_remarks(*copy, std::max(c.block.report.width, 4U), c.vector.block);
+    copy->eraseFromParent();
+  }
   c.refusal = c.block.report.refusal;
   if (!c.block.function) return;
   thread->eraseFromParent();
@@ -234,6 +245,8 @@ CodeGenerator& generator_of(C& c) {
 }
 
 void dump_assembly(C& c) {
+  if (c.job.explanation)
+    c.job.explanation->assembly = emit_assembly(c.module, generator_of(c).target());
   if (c.settings.dump_assembly)
     dump_text(c.settings, c.job.kernel + ".s", emit_assembly(c.module, generator_of(c).target()));
 }

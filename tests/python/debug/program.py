@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
 from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, launch
 
 ARGUMENTS = sys.argv[1:]

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pytest
 import gdb_session as session
+import pytest
 
 pytestmark = [
     pytest.mark.cpu_only,
