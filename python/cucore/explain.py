@@ -26,6 +26,7 @@ SECTOR = 32  # bytes that a GPU reads or writes at once
 ITERATIONS = 10  # assumed for a loop whose length is not known
 
 Place = tuple[str, int]
+NOWHERE: Place = ("", 0)  # all code of PTX without line numbers
 
 
 class ExplainError(Exception):
@@ -95,7 +96,7 @@ def ask(ptx: str, kernel: str, block: tuple[int, int, int]) -> dict[str, Any]:
 
 def find_kernel(ptx: str, name: str) -> str:
     """The PTX name of a kernel: as given, or the only one whose source name it is."""
-    names = re.findall(r"\.entry\s+([\w$]+)", ptx)
+    names: list[str] = re.findall(r"\.entry\s+([\w$]+)", ptx)
     if not names:
         raise ExplainError("the source has no kernel")
     if not name or name in names:
@@ -113,14 +114,12 @@ def ptx_by_line(ptx: str, kernel: str) -> dict[Place, list[str]]:
     files = {int(number): name for number, name in re.findall(r'\.file\s+(\d+)\s+"([^"]*)"', ptx)}
     found: dict[Place, list[str]] = defaultdict(list)
     body = re.search(rf"\.entry\s+{re.escape(kernel)}\b.*?^\}}", ptx, re.DOTALL | re.MULTILINE)
-    place: Place | None = None
-    for number, text in enumerate(body[0].splitlines() if body else [], 1):
+    place: Place | None = None if files else NOWHERE
+    for text in body[0].splitlines() if body else []:
         line = text.strip()
         where = re.match(r"\.loc\s+(\d+)\s+(\d+)", line)
         if where:
             place = (files.get(int(where[1]), ""), int(where[2]))
-        elif line and not files:
-            found[("", number)].append(line)
         elif place is not None and re.match(r"(@!?%?\w+\s+)?[a-z][\w.]*\s*.*;", line):
             found[place].append(re.sub(r"\s+", " ", line))
     return found
@@ -129,7 +128,7 @@ def ptx_by_line(ptx: str, kernel: str) -> dict[Place, list[str]]:
 def assembly_by_line(assembly: str) -> dict[Place, list[str]]:
     files: dict[int, str] = {}
     found: dict[Place, list[str]] = defaultdict(list)
-    place: Place | None = None
+    place: Place | None = None if re.search(r"^\s*\.loc\s", assembly, re.MULTILINE) else NOWHERE
     for text in assembly.splitlines():
         line = re.split(r"\s+(#|//)", text.strip())[0]
         if name := re.match(r'\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"', line):
@@ -171,10 +170,9 @@ def describe(access: dict[str, Any], width: int) -> tuple[str, bool]:
     pattern, size = access["pattern"], access["bytes"]
     what, space = access["what"], access["space"] or "generic"
     if what == "atomic":
-        text = f"atomic on {space} memory: one operation per thread"
         slow = pattern == "uniform"
-        if slow:
-            text += ", all on one address"
+        where = "all threads at one address, combined where the operation allows it" if slow else "once per thread"
+        text = f"atomic operation on {space} memory: {where}"
     else:
         verb = "load" if what == "load" else "store"
         shown = {
@@ -198,12 +196,13 @@ def access_cost(access: dict[str, Any], width: int, vector: int) -> float:
         return 4.0 * width
     if access["space"] == "param":
         return 0.0
-    return {
+    costs: dict[str, float] = {
         "uniform": 1.0,
         "contiguous": max(1.0, width * access["bytes"] / vector),
         "strided": float(width),
         "varying": 2.0 * width,
-    }[access["pattern"]]
+    }
+    return costs[access["pattern"]]
 
 
 # ---- the page ----
@@ -244,7 +243,7 @@ def explain(ptx: str, kernel: str, block: tuple[int, int, int], sources: dict[st
         line.cost += access_cost(access, width, vector) * ITERATIONS ** access["depth"]
         if access["space"] == "param":
             continue
-        counts[f"{access['pattern']} {access['what']}"] += 1
+        counts[f"{access['pattern']} {access['what']}s"] += 1
         text, slow = describe(access, width)
         if text not in line.notes:
             line.notes.append(text)
@@ -254,7 +253,7 @@ def explain(ptx: str, kernel: str, block: tuple[int, int, int], sources: dict[st
         kind = "loop" if branch["loop"] else "branch"
         if branch["divergent"]:
             text = f"divergent {kind}: threads of a vector (and of a warp on a GPU) may part here"
-            line.bad = True
+            line.bad |= branch["loop"] or branch["depth"] > 0  # a bounds check at the start costs little
         else:
             text = f"uniform {kind}: all threads of a vector go the same way"
         if text not in line.notes:
@@ -265,13 +264,13 @@ def explain(ptx: str, kernel: str, block: tuple[int, int, int], sources: dict[st
         if path or not any(key[0] for key in lines):
             files[path].append(line)
     for path, found in files.items():
-        fill(path, found, sources, ptx, facts["kernel"])
+        fill(path, found, sources)
     page = Page(facts["kernel"], facts, [], dict(files))
     page.summary = list(summarize(page, counts, width))
     return page
 
 
-def fill(path: str, found: list[Line], sources: dict[str, str], ptx: str, kernel: str) -> None:
+def fill(path: str, found: list[Line], sources: dict[str, str]) -> None:
     """Gives lines their text, and adds the lines between those that have code."""
     text = sources.get(path)
     if text is None:
@@ -281,10 +280,12 @@ def fill(path: str, found: list[Line], sources: dict[str, str], ptx: str, kernel
             text = ""
     all_lines = text.splitlines()
     known = {line.number: line for line in found}
-    for number in range(min(known), max(known) + 1):
+    for number in range(min(filter(None, known), default=1), max(known) + 1):
         line = known.setdefault(number, Line(number, ""))
         if number <= len(all_lines):
             line.text = all_lines[number - 1].rstrip()
+    if 0 in known:
+        known[0].text = "(code that belongs to no line)" if path else "(the whole kernel: the PTX has no line numbers)"
     if all_lines:  # of headers only what has code
         is_main = path in sources
         found[:] = [known[number] for number in sorted(known) if is_main or known[number].ptx or known[number].notes]
@@ -330,7 +331,7 @@ def as_text(page: Page, code: bool, width: int) -> Iterator[str]:
     total = page.cost or 1.0
     for path, lines in page.files.items():
         yield ""
-        yield f"{path or 'PTX'}"
+        yield path or "PTX"
         for line in lines:
             share = f"{100 * line.cost / total:4.0f}%" if line.cost else "     "
             yield f"{share} {line.number:5} {'!' if line.bad else ' '} {line.text}".rstrip()
@@ -426,7 +427,7 @@ def command(
     try:
         text = path.read_text()
         ptx, kernel = compile_source(path, name, includes, arch)
-        shown = explain(ptx, kernel, block, {str(path.resolve()): text} if path.suffix != ".ptx" else {"": text})
+        shown = explain(ptx, kernel, block, {str(path.resolve()): text})
     except (OSError, UnicodeDecodeError, ExplainError, CUDAError, NVRTCError) as error:
         terminal.complain("explain", str(error))
         return 1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# mypy: ignore-errors  (the module gdb exists inside GDB only)
+# mypy: ignore-errors
+# (The module gdb exists inside GDB only.)
 """GDB commands for kernels on the CPU device. GDB runs this file: `cucore gdb program.py`, or `source FILE` in GDB.
 
 cucore threads              the threads of the blocks that run: state and position
