@@ -100,6 +100,7 @@ CompileJob JitKernel::job_for(const Kind& kind) const {
   job.optimization = source.optimization;
   job.check = source.settings.check->kinds != 0;
   job.schedule = source.settings.schedule.has_value();
+  job.debug = source.debug;
   job.aligned = kind.aligned;
   return job;
 }
@@ -157,7 +158,8 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   auto code = std::make_shared<JitCode>();
   const std::string wanted[] = {kEntry};
   try {
-    code->linked = LinkedCode::link(object.object, module_.symbols(), wanted);
+    code->linked =
+        LinkedCode::link(object.object, module_.symbols(), wanted, module_.thread_code()->debug);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
@@ -165,6 +167,7 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   }
   const Settings& settings = module_.thread_code()->settings;
   code->functions = module_.functions();
+  code->debug = module_.thread_code()->debug;
   code->object = std::move(object.object);
   code->kernel = info_.name;
   if (settings.check->kinds != 0)

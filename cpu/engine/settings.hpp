@@ -38,6 +38,10 @@ struct Settings {
   std::string cache_folder;  ///< CUCORE_CACHE_DIR, else the user's cache folder; empty: none
   std::uint64_t cache_limit = 512ULL << 20;  ///< CUCORE_CACHE_SIZE, in MiB
   double time_limit = 0;                     ///< CUCORE_CPU_TIMEOUT, seconds per grid; 0: none
+  /// CUCORE_DEBUG: which modules are compiled for debuggers. `automatic`: those whose PTX has
+  /// `.target ..., debug`, as compilers write it with -G.
+  enum class Debug { off, automatic, on };
+  Debug debug = Debug::automatic;
 
   /// CUCORE_CHECK, CUCORE_CHECK_SUPPRESS
   std::shared_ptr<const check::Options> check = std::make_shared<check::Options>();

@@ -76,6 +76,29 @@ def parser() -> argparse.ArgumentParser:
         "program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable"
     )
 
+    gdb = commands.add_parser("gdb", help="debug the kernels of a program with GDB, on the CPU device")
+    gdb.add_argument(
+        "--extension", action="store_true", help="print the file with the commands, for `source` in a GDB that runs"
+    )
+    gdb.add_argument(
+        "--option", action="append", default=[], metavar="OPTION", help="an option for GDB, such as --option=-batch"
+    )
+    gdb.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
+
+    explain = commands.add_parser("explain", help="source, PTX and vector code of a kernel, and why it is slow")
+    explain.add_argument("file", help="a CUDA C++ or a PTX file")
+    explain.add_argument(
+        "--name", default="", metavar="KERNEL", help="the kernel, also as k<float> (default: the first)"
+    )
+    explain.add_argument(
+        "--block", default="256", metavar="SHAPE", help="the shape of a block, such as 128 or 16x16 (default 256)"
+    )
+    explain.add_argument("--html", metavar="FILE", help="write a page with all three columns")
+    explain.add_argument("--code", action="store_true", help="print PTX and vector code below each line")
+    explain.add_argument("--json", action="store_true", help="print JSON for programs")
+    explain.add_argument("-I", "--include", action="append", default=[], metavar="FOLDER", help="a folder of headers")
+    explain.add_argument("--arch", metavar="SM", help="the architecture for NVRTC, such as sm_90")
+
     coverage = commands.add_parser("coverage", help="how much of each API works on the CPU device")
     coverage.add_argument(
         "--missing", action="store_true", help="name the functions that are not there, with the reason"
@@ -110,6 +133,30 @@ def command(arguments: argparse.Namespace) -> int:
         from .schedules import schedules
 
         return schedules(arguments.program, arguments.seeds, arguments.first, arguments.reduce)
+    if arguments.command == "gdb":
+        from .gdb.start import gdb
+
+        return gdb(arguments.program, options=arguments.option, print_extension=arguments.extension)
+    if arguments.command == "explain":
+        from . import explain
+
+        try:
+            block = explain.shape_of(arguments.block)
+        except ValueError as error:
+            from . import terminal
+
+            terminal.complain("explain", str(error))
+            return 2
+        return explain.command(
+            arguments.file,
+            name=arguments.name,
+            block=block,
+            page=arguments.html,
+            code=arguments.code,
+            as_json=arguments.json,
+            includes=arguments.include,
+            arch=arguments.arch,
+        )
     if arguments.command == "coverage":
         from .coverage import coverage
 

@@ -81,6 +81,7 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_CPU_MEMORY": (_bytes, "bytes of at least 1M, such as 4G"),
     "CUCORE_CPU_TIMEOUT": (_seconds, "seconds, such as 10 or 0.5; 0 for no limit"),
     "CUCORE_CPU_SCHEDULE": (_schedule, "seed:N, such as seed:7"),
+    "CUCORE_DEBUG": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CHECK": (_checks, "a list of memory, race, init, sync and continue, or all"),
     "CUCORE_CHECK_SUPPRESS": (None, "a list of kind:pattern, or a file of them"),
     "CUCORE_CPU_CACHE": (_one_of("0", "1"), "0 or 1"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // program_nvrtc.cpp: C++ programs, compiled by NVRTC.
 #include "core/code_image.hpp"
+#include "core/debug_source.hpp"
 #include "core/nvrtc.hpp"
 #include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
@@ -70,10 +71,13 @@ class NvrtcProgram final : public Program::Implementation {
       names.push_back(name.c_str());
       headers.push_back(text.c_str());
     }
-    check_nvrtc(
-        nvrtc_.nvrtcCreateProgram(&program_, code_.c_str(), options_.name.c_str(),
-                                  static_cast<int>(headers.size()), headers.data(), names.data()),
-        "nvrtcCreateProgram");
+    const std::string code = options_.debug.value_or(debug_from_environment())
+                                 ? with_source_file(code_, options_.name)
+                                 : std::string{};
+    check_nvrtc(nvrtc_.nvrtcCreateProgram(&program_, code.empty() ? code_.c_str() : code.c_str(),
+                                          options_.name.c_str(), static_cast<int>(headers.size()),
+                                          headers.data(), names.data()),
+                "nvrtcCreateProgram");
   }
   void run(CodeType target, std::span<const std::string> name_expressions, std::string& log);
   bool wants_pch() const { return options_.pch.value_or(false) || options_.create_pch.has_value(); }

@@ -35,6 +35,7 @@ struct Code {
   bool recursive = false;         ///< stack use has no static bound: stacks have guard pages
   bool waits_for_blocks = false;  ///< spins on memory: clusters are started in linear order
   bool baseline = false;          ///< optimized code may replace it (tier_up.hpp)
+  bool debug = false;             ///< debug mode: one host thread runs the grid (debugger.hpp)
   bool iterates_blocks =
       false;  ///< block code that runs the next BlockContext::blocks_left blocks in one call
   /// Instrumented code: creates the observer of a grid that runs it. Empty: no observer.
@@ -66,9 +67,7 @@ class Grid {
   ~Grid();
   bool work() noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
-  [[nodiscard]] std::uint64_t parallelism() const noexcept {
-    return observer_ || schedule_ ? 1 : clusters_;
-  }
+  [[nodiscard]] std::uint64_t parallelism() const noexcept { return serial_ ? 1 : clusters_; }
   [[nodiscard]] GridObserver* observer() const { return observer_.get(); }  ///< null: none
   /// Null: the scheduler chooses, and several host threads run the grid.
   [[nodiscard]] schedule::RandomSchedule* schedule() const { return schedule_.get(); }
@@ -127,7 +126,8 @@ class Grid {
   std::shared_ptr<const TierUp> tier_up_;
   std::unique_ptr<GridObserver> observer_;
   std::unique_ptr<schedule::RandomSchedule> schedule_;
-  std::atomic<bool> taken_{false};  ///< by the one host thread that runs the whole grid
+  bool serial_;  ///< check mode, debug mode and random schedules: one host thread runs the whole grid
+  std::atomic<bool> run_by_someone_{false};
   LaunchShape shape_;
   const std::byte* params_;
   const void* accessing_context_ = PeerAccessScope::current();

@@ -59,6 +59,7 @@ class Scheduler {
   void drop_residents();
 
  protected:
+  friend struct DebuggerLayout;  // debugger.cpp
   Scheduler(Worker& worker, FiberEntry* entry) : worker_{worker}, entry_{entry} {}
   ~Scheduler() = default;
 

@@ -55,6 +55,11 @@ struct TranslateOptions {
   bool gpu_nans = true;                ///< f64 instructions give the NaNs of a GPU
   bool exact_nans = false;             ///< also in atomic operations on generic addresses
 
+  /// Debug mode: variables and scopes for debuggers, and registers that hold variables in memory.
+  bool debug = false;
+  /// Debug mode: files with the text of the modules, which have lines for modules without .loc.
+  std::vector<std::string> ptx_files;
+
   static bool host_has_half();
 };
 

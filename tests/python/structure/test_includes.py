@@ -35,6 +35,7 @@ ENGINE_INTERFACE = {
     "engine/engine.hpp": "modules, kernels, launches and hooks",
     "engine/device_heap.hpp": "malloc in kernels, implemented by contexts",
     "engine/graph_launch.hpp": "graph launches by kernels, implemented by cpu/graph",
+    "engine/explain.hpp": "how a kernel is compiled, for `cucore explain`",
     "engine/peer_access.hpp": "peer access checks, implemented by cpu/device",
     "engine/check/kinds.hpp": "which checks the environment switches on",
     "engine/run/detached_thread.hpp": "named host threads with all signals blocked",
