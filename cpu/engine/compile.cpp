@@ -144,6 +144,8 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   if (job.block) {
     c.vector.block = *job.block;
     c.vector.width = settings.width;
+    // Whether lanes diverge is a question about warps.
+    if (!settings.coverage_folder.empty() && settings.width == 0) c.vector.width = 32;
     c.vector.small_grid = job.small_grid;
     c.vector.baseline_beyond = baseline_beyond(job, settings);
     c.vector.target = c.target;

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cpu/engine/coverage/insert_coverage.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit/alignment_check.hpp"
 #include "cpu/engine/jit/code_generator.hpp"
@@ -134,6 +135,7 @@ constexpr Action llvm_module{Action::Kind::llvm, [](C& c) { c.analyses->run(c.mo
 // ---- Conditions ----
 
 constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check; }};
+constexpr Condition kCoverage{"kernel coverage", [](const C& c) { return c.coverage != nullptr; }};
 constexpr Condition kSeveralDevices{
     "several devices", [](const C&) { return static_cast<bool>(peer_access_check()); }};
 constexpr Condition kFixNans{"f64 NaNs differ from a GPU", [](const C& c) { return c.fix_nans; }};
@@ -240,6 +242,8 @@ void dump_assembly(C& c) {
 
 constexpr Pass kThread[] = {
     {"unreachable-blocks", transform([](C& c) { EliminateUnreachableBlocks(*c.function); })},
+    {"insert-coverage", transform([](C& c) { insert_coverage(*c.function, *c.coverage); }),
+     kCoverage},
     {"promote-registers", on_function<ir::promote_registers>},
     {"lower-rounded-down-fma", on_function<ir::lower_rounded_down_fma>},
     {"drop-redundant-flushes", on_function<ir::drop_redundant_flushes>},
@@ -555,6 +559,7 @@ Translation thread_code(std::span<const ptx::Module* const> modules, LLVMContext
     PassInstrumentation instrumentation{settings, function.getName().str()};
     Compilation c{*translation.module, job, settings, instrumentation};
     c.function = &function;
+    if (!settings.coverage_folder.empty()) c.coverage = &translation.coverage;
     run(kThreadStage, c);
     instrumentation.report_times();
   }

@@ -37,6 +37,9 @@ struct Settings {
   std::uint64_t cache_limit = 512ULL << 20;  ///< CUCORE_CACHE_SIZE, in MiB
   double time_limit = 0;                     ///< CUCORE_CPU_TIMEOUT, seconds per grid; 0: none
 
+  /// CUCORE_COVERAGE: the folder for the counts of kernel coverage; empty: kernels do not count.
+  std::string coverage_folder;
+
   /// CUCORE_CHECK, CUCORE_CHECK_SUPPRESS
   std::shared_ptr<const check::Options> check = std::make_shared<check::Options>();
 

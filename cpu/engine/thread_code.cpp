@@ -19,7 +19,8 @@ ThreadCode::ThreadCode(Settings with, int level, std::string_view source)
 FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::string>& wanted) const {
   std::string key = compiler_identity() + "\n" + digest + "\nfunctions\n" +
                     std::to_string(optimization) + "\n" + std::to_string(settings.check->kinds) +
-                    "\n" + std::to_string(static_cast<int>(settings.nans));
+                    "\n" + std::to_string(static_cast<int>(settings.nans)) +
+                    (settings.coverage_folder.empty() ? "" : "\ncoverage");
   for (const std::string& name : wanted) key += "\n" + name;
   key = cucpu::digest(key);
   if (cache_.usable()) {
@@ -43,6 +44,7 @@ std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
   add(digest);
   add(job.kernel);
   add(job.small_grid ? "small" : "large");
+  if (!settings.coverage_folder.empty()) add("coverage");
   std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization),
                                      settings.width,
                                      job.aligned,

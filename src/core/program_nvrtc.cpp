@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // program_nvrtc.cpp: C++ programs, compiled by NVRTC.
 #include "core/code_image.hpp"
+#include "core/coverage_source.hpp"
 #include "core/nvrtc.hpp"
 #include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
@@ -70,8 +71,10 @@ class NvrtcProgram final : public Program::Implementation {
       names.push_back(name.c_str());
       headers.push_back(text.c_str());
     }
+    const std::string name =
+        counts_kernels() ? name_of_counted_source(options_.name, code_) : options_.name;
     check_nvrtc(
-        nvrtc_.nvrtcCreateProgram(&program_, code_.c_str(), options_.name.c_str(),
+        nvrtc_.nvrtcCreateProgram(&program_, code_.c_str(), name.c_str(),
                                   static_cast<int>(headers.size()), headers.data(), names.data()),
         "nvrtcCreateProgram");
   }
@@ -119,6 +122,8 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
   auto flags = options_.flags(CompilerBackend::nvrtc, target);
   if (target == CodeType::ltoir && !options_.link_time_optimization.value_or(false))
     flags.emplace_back("--dlink-time-opt");
+  if (counts_kernels() && !options_.lineinfo.value_or(false) && !options_.debug.value_or(false))
+    flags.emplace_back("--generate-line-info");
   if (const auto folder = folder_to_add(flags, compiler_header_folder))
     flags.push_back("--include-path=" + *folder);
   std::vector<const char*> pointers;

@@ -250,6 +250,7 @@ class FunctionTranslator {
   Value* params_base_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;
   llvm::DISubprogram* subprogram_ = nullptr;
+  bool has_ptx_lines_ = false;  ///< lines are those of the PTX: TranslateOptions::ptx_files
 };
 
 }  // namespace cucpu::ir

@@ -207,6 +207,10 @@ llvm::DIFile* ModuleTranslator::debug_file(std::uint32_t wanted) {
   for (const ptx::File& f : source.files) {
     if (f.number == wanted) path = f.name;
   }
+  return debug_file(path);
+}
+
+llvm::DIFile* ModuleTranslator::debug_file(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   const std::string_view folder = slash == path.npos ? std::string_view{} : path.substr(0, slash);
   llvm::DIFile* file =

@@ -64,6 +64,7 @@ class ModuleTranslator {
 
   /// The .file with this number. The first call creates the compile unit.
   llvm::DIFile* debug_file(std::uint32_t number);
+  llvm::DIFile* debug_file(std::string_view path);
   void finish_debug();
 
   llvm::Module& out;
