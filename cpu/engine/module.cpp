@@ -15,6 +15,7 @@
 #include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/pipeline.hpp"
 #include "cpu/ptx/parser.hpp"
+#include "cpu/trace/trace.hpp"
 
 namespace cucpu {
 
@@ -136,6 +137,7 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
 
   std::unique_ptr<Translated> translated;
   in_compiler(options.name, source, settings, [&] {
+    const trace::Scope scope{"compile", "parse and translate PTX"};
     auto made = std::make_unique<Translated>();
     const auto modules = parse(ptx, options);
     std::vector<const ptx::Module*> pointers;

@@ -43,6 +43,7 @@
 #include "cpu/engine/simt/prepare.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/engine/translate/passes.hpp"
+#include "cpu/trace/trace.hpp"
 #include "protection.hpp"
 
 namespace cucpu::pipeline {
@@ -518,6 +519,11 @@ void run_passes(const Stage& stage, std::span<const Pass> passes, C& c, StageAna
 
 void run(const Stage& stage, C& c) {
   c.instrumentation.begin_stage(stage.name);
+  std::optional<trace::Scope> scope;  // of kernels; stage "thread" is part of the translation
+  if (trace::is_on() && !c.job.kernel.empty()) {
+    scope.emplace("compile", std::string{"stage "} + stage.name);
+    scope->arguments().add("kernel", c.job.kernel);
+  }
   StageAnalyses analyses{stage, c};
   run_passes(stage, stage.passes, c, analyses);
 }

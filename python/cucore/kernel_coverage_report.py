@@ -72,7 +72,10 @@ def table(files: Sequence[FileCoverage]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True))]
+        cells = [
+            row[0].ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)),
+        ]
         lines.append("  ".join([*cells, row[-1]]).rstrip())
     rule = "-" * max(map(len, lines))
     return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
@@ -315,19 +318,20 @@ def write_html(files: Sequence[FileCoverage], folder: Path) -> Path:
 # ---- coverage.py
 
 
+def _arc(branch: Branch, side: int) -> tuple[int, int]:
+    """From the line of a branch to the line where a side continues. A side that continues on the same line is written as an exit."""
+    target = branch.targets[side]
+    return branch.line, -branch.line if target in (0, branch.line) else target
+
+
 def possible_arcs(file: FileCoverage) -> set[tuple[int, int]]:
-    """Branches as coverage.py has them: from the line of the branch to the line where each side continues."""
-    return {
-        (branch.line, target) for branch in file.branches for target in branch.targets if target not in (0, branch.line)
-    }
+    """Branches as coverage.py has them."""
+    return {_arc(branch, side) for branch in file.branches for side in (0, 1)}
 
 
 def executed_arcs(file: FileCoverage) -> set[tuple[int, int]]:
     arcs = {(-line, line) for line in file.executed}  # lines without branches
-    for branch in file.branches:
-        for target, count in zip(branch.targets, branch.taken, strict=True):
-            if count and target not in (0, branch.line):
-                arcs.add((branch.line, target))
+    arcs |= {_arc(branch, side) for branch in file.branches for side in (0, 1) if branch.taken[side]}
     return arcs
 
 

@@ -9,6 +9,7 @@
 #include "cucore/container.hpp"
 #include "cucore/error.hpp"
 #include "driver/library.hpp"
+#include "driver/trace.hpp"
 #include "pathfinder/search.hpp"
 
 namespace cucore::detail {
@@ -129,6 +130,7 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
   const DriverNameScope name;
+  const TraceScope trace{"compile", "NVRTC " + options_.name};
   const nvrtcResult code =
       nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
   log = nvrtc_log(program_);
