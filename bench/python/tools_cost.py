@@ -103,7 +103,7 @@ def measure(names: list[str]) -> dict[str, float]:
         kernel = code.get_kernel(name)
         config = LaunchConfig(grid=SHAPES[name][0], block=SHAPES[name][1])
 
-        def run(times: int, kernel=kernel, config=config) -> float:  # noqa: ANN001
+        def run(times: int, kernel=kernel, config=config) -> float:
             start = time.process_time()
             for _ in range(times):
                 launch(stream, config, kernel, y, x, np.float32(0.5), np.int32(ELEMENTS))

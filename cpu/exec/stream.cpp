@@ -49,6 +49,7 @@ std::uint64_t Stream::push(Ref<Op> op) {
   ThreadPool::instance().start();
   bool idle = false;
   std::uint64_t number;
+  const std::int64_t queued = trace::is_on() ? trace::now() : 0;  // it may run at once
   {
     const std::lock_guard lock{mutex_};
     queue_.push_back(std::move(op));
@@ -59,8 +60,8 @@ std::uint64_t Stream::push(Ref<Op> op) {
       retain();  // released when the queue is empty
     }
   }
-  if (trace::is_on()) [[unlikely]]
-    trace::begin_arrow(arrow_number(id_, number));
+  if (queued != 0) [[unlikely]]
+    trace::begin_arrow(arrow_number(id_, number), queued);
   if (idle) ThreadPool::instance().post(*this);
   return number;
 }

@@ -331,8 +331,8 @@ void add_counter(const std::string& name, std::uint64_t value) noexcept try {
 } catch (...) {
 }
 
-void begin_arrow(std::uint64_t number) noexcept {
-  record({'s', kThisThread, now(), 0, number, {"queue", "queued"}});
+void begin_arrow(std::uint64_t number, std::int64_t time) noexcept {
+  record({'s', kThisThread, time, 0, number, {"queue", "queued"}});
 }
 
 void end_arrow(Track track, std::uint64_t number, std::int64_t time) noexcept {

@@ -55,7 +55,7 @@ void add_instant(Track, Label) noexcept;
 void add_counter(const std::string& name, std::uint64_t value) noexcept;
 /// An arrow from the enclosing span of this thread to the span on another track that calls
 /// end_arrow() with the same number.
-void begin_arrow(std::uint64_t number) noexcept;
+void begin_arrow(std::uint64_t number, std::int64_t time) noexcept;
 void end_arrow(Track, std::uint64_t number, std::int64_t time) noexcept;
 /// A range that may end on another thread.
 void begin_range(std::uint64_t number, Label) noexcept;

@@ -32,13 +32,16 @@ _TABLES = {
 
 
 def read_events(path: Path) -> list[Event]:
-    """The events of one process. The list has no end where the process was killed."""
-    text = path.read_text(errors="replace").rstrip()
-    while text and not text.endswith(("},", "}", "[")):  # a line that was not written to its end
-        text = text[: text.rfind("\n")].rstrip() if "\n" in text else ""
-    body = text.removesuffix(",")
-    events = json.loads(body + "\n]") if body else []
-    return list(events)
+    """The events of one process, each on a line. The last line is not whole where the process was killed."""
+    events = []
+    for line in path.read_text(errors="replace").splitlines():
+        if line in ("[", "]"):
+            continue
+        try:
+            events.append(json.loads(line.removesuffix(",")))
+        except ValueError:
+            break
+    return events
 
 
 def merge(paths: Iterable[Path]) -> list[Event]:
