@@ -21,6 +21,7 @@
 #include "cpu/exec/thread_pool.hpp"
 #include "cpu/graph/device_launch.hpp"
 #include "cpu/mem/allocation.hpp"
+#include "cpu/trace/trace.hpp"
 #include "cucpu/exports.hpp"
 
 void cucpu::on_unsupported(const char* function) noexcept {
@@ -116,6 +117,7 @@ void at_process_end() {
 }
 
 void initialize() {
+  cucpu::trace::start_from_environment();
   initialize_process();
   handles::reserve();
   ThreadPool::instance().configure(settings().threads);

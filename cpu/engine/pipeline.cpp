@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cpu/engine/coverage/insert_coverage.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/explanation.hpp"
 #include "cpu/engine/jit/alignment_check.hpp"
@@ -44,6 +45,7 @@
 #include "cpu/engine/simt/prepare.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/engine/translate/passes.hpp"
+#include "cpu/trace/trace.hpp"
 #include "protection.hpp"
 
 namespace cucpu::pipeline {
@@ -138,6 +140,7 @@ constexpr Action llvm_module{Action::Kind::llvm, [](C& c) { c.analyses->run(c.mo
 constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check; }};
 constexpr Condition kRandomSchedule{"random schedule", [](const C& c) { return c.job.schedule; }};
 constexpr Condition kNoDebugger{"not in debug mode", [](const C& c) { return !c.job.debug; }};
+constexpr Condition kCoverage{"kernel coverage", [](const C& c) { return c.coverage != nullptr; }};
 constexpr Condition kSeveralDevices{
     "several devices", [](const C&) { return static_cast<bool>(peer_access_check()); }};
 constexpr Condition kFixNans{"f64 NaNs differ from a GPU", [](const C& c) { return c.fix_nans; }};
@@ -258,6 +261,8 @@ void dump_assembly(C& c) {
 
 constexpr Pass kThread[] = {
     {"unreachable-blocks", transform([](C& c) { EliminateUnreachableBlocks(*c.function); })},
+    {"insert-coverage", transform([](C& c) { insert_coverage(*c.function, *c.coverage); }),
+     kCoverage},
     {"promote-registers", on_function<ir::promote_registers>},
     {"lower-rounded-down-fma", on_function<ir::lower_rounded_down_fma>},
     {"drop-redundant-flushes", on_function<ir::drop_redundant_flushes>},
@@ -534,6 +539,11 @@ void run_passes(const Stage& stage, std::span<const Pass> passes, C& c, StageAna
 
 void run(const Stage& stage, C& c) {
   c.instrumentation.begin_stage(stage.name);
+  std::optional<trace::Scope> scope;  // of kernels; stage "thread" is part of the translation
+  if (trace::is_on() && !c.job.kernel.empty()) {
+    scope.emplace("compile", std::string{"stage "} + stage.name);
+    scope->arguments().add("kernel", c.job.kernel);
+  }
   StageAnalyses analyses{stage, c};
   run_passes(stage, stage.passes, c, analyses);
 }
@@ -575,6 +585,7 @@ Translation thread_code(std::span<const ptx::Module* const> modules, LLVMContext
     PassInstrumentation instrumentation{settings, function.getName().str()};
     Compilation c{*translation.module, job, settings, instrumentation};
     c.function = &function;
+    if (!settings.coverage_folder.empty()) c.coverage = &translation.coverage;
     run(kThreadStage, c);
     instrumentation.report_times();
   }

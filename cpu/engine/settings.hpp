@@ -43,6 +43,9 @@ struct Settings {
   enum class Debug { off, automatic, on };
   Debug debug = Debug::automatic;
 
+  /// CUCORE_COVERAGE: the folder for the counts of kernel coverage; empty: kernels do not count.
+  std::string coverage_folder;
+
   /// CUCORE_CHECK, CUCORE_CHECK_SUPPRESS
   std::shared_ptr<const check::Options> check = std::make_shared<check::Options>();
 

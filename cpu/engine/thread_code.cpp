@@ -22,7 +22,8 @@ FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::strin
                     std::to_string(optimization) + "\n" + std::to_string(settings.check->kinds) +
                     (settings.schedule ? "\nschedule" : "") + "\n" +
                     std::to_string(static_cast<int>(settings.nans)) +
-                    (debug ? "\ndebug" : "");
+                    (debug ? "\ndebug" : "") +
+                    (settings.coverage_folder.empty() ? "" : "\ncoverage");
   for (const std::string& name : wanted) key += "\n" + name;
   key = cucpu::digest(key);
   if (cache_.usable()) {
@@ -47,6 +48,7 @@ std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
   add(job.kernel);
   add(job.small_grid ? "small" : "large");
   if (job.debug) add("debug");
+  if (!settings.coverage_folder.empty()) add("coverage");
   std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization),
                                      settings.width,
                                      job.aligned,

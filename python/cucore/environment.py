@@ -84,6 +84,8 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_DEBUG": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CHECK": (_checks, "a list of memory, race, init, sync and continue, or all"),
     "CUCORE_CHECK_SUPPRESS": (None, "a list of kind:pattern, or a file of them"),
+    "CUCORE_COVERAGE": (None, "a folder"),
+    "CUCORE_TRACE": (None, "a file or a folder"),
     "CUCORE_CPU_CACHE": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CACHE_DIR": (None, "a folder"),
     "CUCORE_CACHE_SIZE": (_mebibytes, "a number of MiB"),

@@ -16,15 +16,16 @@ RENDERED = re.compile(r"[a-z_]+\.inc|cucore/abi/[a-z]+\.h|cucpu/exports\.hpp|pro
 
 # folder: the folders that its files may include
 ALLOWED = {
-    "mem": set(),
+    "trace": set(),
+    "mem": {"trace"},
     "base": {"mem"},
     "ptx": set(),
-    "engine": {"base", "mem", "ptx"},
-    "exec": {"base", "engine", "mem"},
-    "device": {"base", "engine", "exec", "mem"},
-    "graph": {"base", "device", "engine", "exec", "mem"},
+    "engine": {"base", "mem", "ptx", "trace"},
+    "exec": {"base", "engine", "mem", "trace"},
+    "device": {"base", "engine", "exec", "mem", "trace"},
+    "graph": {"base", "device", "engine", "exec", "mem", "trace"},
     "image": {"base", "engine", "mem"},
-    "api": {"base", "device", "engine", "exec", "graph", "image", "mem"},
+    "api": {"base", "device", "engine", "exec", "graph", "image", "mem", "trace"},
     "nccl": set(),
     "nvml": {"base", "mem"},
     "ptxas": {"base", "image", "ptx"},
