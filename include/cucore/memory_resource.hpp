@@ -15,8 +15,8 @@
 
 namespace cucore {
 
-/// Hands out and takes back memory, ordered on a stream where the kind of memory allows it. Derive
-/// from it to give buffers memory of your own. Must be safe to use from several threads.
+/// Allocates and frees memory, ordered on a stream where the kind of memory allows it. Derive from
+/// it to give buffers memory of your own. Must be safe to use from several threads.
 class CUCORE_EXPORT MemoryResource {
  public:
   virtual ~MemoryResource();

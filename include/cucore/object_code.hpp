@@ -32,7 +32,7 @@ enum class CodeType { ptx, cubin, ltoir, fatbin, object, library };  ///< What c
 using SymbolMapping = std::map<std::string, std::string, std::less<>>;
 
 /// Compiled code. Making one neither reads its file nor touches the driver. Copies are cheap and
-/// share one state; the code is loaded into the driver once, by whoever asks first, and unloaded
+/// share one state; the code is loaded into the driver once, on first use, and unloaded
 /// when the last ObjectCode and Kernel of it are gone. Safe to use from several threads.
 class CUCORE_EXPORT ObjectCode {
  public:

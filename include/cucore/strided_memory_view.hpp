@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/strided_memory_view.hpp: where an array lies and how it is laid out, whoever made it.
+// cucore/strided_memory_view.hpp: address and layout of an array of any library.
 #pragma once
 
 #include <cstddef>

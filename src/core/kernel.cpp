@@ -109,7 +109,7 @@ Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
     name = "";  // a driver older than the function
   else
     check(code, "cuKernelGetName");
-  // A kernel of code that was loaded here keeps it loaded, whoever is named as its owner.
+  // A kernel of code that was loaded here keeps it loaded, in addition to the owner given.
   CUlibrary home = nullptr;
   std::shared_ptr<detail::Library> keeps;
   if (driver().cuKernelGetLibrary(&home, handle) == CUDA_SUCCESS)

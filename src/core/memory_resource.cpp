@@ -228,7 +228,7 @@ void MemoryPool::set_peer_accessible_by(std::span<const int> devices) const {
 }
 
 CUmemPoolPtrExportData MemoryPool::export_pointer(CUdeviceptr ptr) const {
-  // The driver hands out pointers of a pool only once the pool itself has been handed out.
+  // The driver exports pointers of a pool only after the pool itself has been exported.
   if (!exported_.exchange(true)) ::close(export_file_descriptor());
   CUmemPoolPtrExportData data{};
   CUCORE_CALL(cuMemPoolExportPointer(&data, ptr));

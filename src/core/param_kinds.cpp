@@ -34,7 +34,7 @@ class PtxWords {
     for (++at_; at_ < text_.size() && is_word(text_[at_]) && text_[at_] != '.';) ++at_;
     return text_.substr(start, at_ - start);
   }
-  /// Goes behind the next ".entry" outside comments and string literals; false where there is none.
+  /// Advances past the next ".entry" outside comments and string literals; false if there is none.
   bool find_entry() {
     constexpr std::string_view kEntry = ".entry";
     while (at_ < text_.size()) {
@@ -50,7 +50,7 @@ class PtxWords {
   }
 
  private:
-  /// Goes behind a comment or string literal that starts here.
+  /// Advances past a comment or string literal that starts here.
   bool skip_literal() {
     const std::string_view rest = text_.substr(std::min(at_, text_.size()));
     if (rest.starts_with("//")) {

@@ -110,7 +110,7 @@ class Linker:
     """Joins object codes into one: ``Linker(a, b, options=LinkerOptions(arch="sm_90")).link("cubin")``.
 
     nvJitLink does it where it is installed, else the driver. On the CPU device PTX modules are merged by the driver, and
-    LTO-IR goes through nvJitLink to PTX first.
+    nvJitLink compiles LTO-IR to PTX first.
 
     >>> ptx = Program('extern "C" __global__ void f() {}', "c++").compile("ptx")
     >>> Linker(ptx, options=LinkerOptions(arch=f"sm_{device.arch}")).link("cubin").get_kernel("f")
@@ -132,6 +132,9 @@ class Linker:
         self._native = _core._Linker(list(object_codes), self._options)
         if self._native.backend == "driver" and not _core._runs_on_cpu():
             self._say_what_the_driver_lacks()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a Linker cannot be pickled: pickle the ObjectCode it is made of, or what link() returns")
 
     def _say_what_the_driver_lacks(self) -> None:
         _warn(

@@ -26,7 +26,7 @@ def _options(given: Any, cls: type) -> Any:
 
 
 class MemoryResource:
-    """Hands out buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own.
+    """Allocates buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own.
 
     >>> class Counted(MemoryResource):
     ...     is_device_accessible, is_host_accessible, device_id = True, False, 0
@@ -177,7 +177,7 @@ class _MemPool(_NativeResource):
 
     @property
     def is_handle_owned(self) -> bool:
-        """True when the pool goes with this object; False for the driver's own pools."""
+        """True if this object destroys the pool; False for the driver's own pools."""
         return not self._native.is_closed and self._native.is_handle_owned
 
     @property
@@ -373,6 +373,10 @@ class ManagedMemoryResource(_MemPool):
         """The preferred device, -1 when there is none."""
         return self._preferred[1] if self._preferred and self._preferred[0] == "device" else -1  # type: ignore[return-value]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind, place = self._preferred or (None, None)
+        return type(self), (ManagedMemoryResourceOptions(preferred_location=place, preferred_location_type=kind),)
+
     @property
     def preferred_location(self) -> tuple[str, int | None] | None:
         """Where memory prefers to live: ("device", 0), ("host", None), ("host_numa", 1), or None."""
@@ -405,6 +409,9 @@ class LegacyPinnedMemoryResource(_NativeResource):
         """Wait for the stream, if one is given, and free the memory."""
         self._native.deallocate(ptr, size, stream)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
     def __repr__(self) -> str:
         return "<LegacyPinnedMemoryResource>"
 
@@ -421,6 +428,9 @@ class _SynchronousMemoryResource(_NativeResource):
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
         self._native.deallocate(ptr, size, stream)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._device_id,)
 
 
 class GraphMemoryResourceAttributes:
@@ -511,6 +521,9 @@ class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
     def trim(self) -> None:
         """Give memory that no graph uses now back to the device."""
         self._native.trim_graph()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._device_id,)
 
     def __repr__(self) -> str:
         return f"<GraphMemoryResource device={self._device_id}>"

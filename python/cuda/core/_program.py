@@ -281,5 +281,10 @@ class Program:
 
         return PCHStatusType(status)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.is_closed:
+            raise RuntimeError("a closed program cannot be pickled: pickle it before close(), or its ObjectCode")
+        return type(self), (self._code, self._code_type, self._options)
+
     def __repr__(self) -> str:
         return f"<Program backend={self._native.backend!r} name={self._options.name!r}>"

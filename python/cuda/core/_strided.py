@@ -95,7 +95,7 @@ _FIELDS = (
 
 
 class StridedMemoryView(_core._View):
-    """Where an array lies and how it is laid out, whoever made it.
+    """Address and layout of an array of any library.
 
     ``ptr``, ``shape``, ``strides`` (in elements; None where the exporter gave none: packed in C order), ``dtype``, ``device_id``,
     ``is_device_accessible``, ``readonly`` and ``exporting_obj``, which is kept alive.
@@ -254,6 +254,14 @@ class StridedMemoryView(_core._View):
         other._dtype = kept if hasattr(kept, "str") else None  # else made from DLPack's when asked for
         return other
 
+    # ---- to other processes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        source = self.exporting_obj
+        if source is None:
+            raise TypeError("a view whose memory belongs to no object cannot be pickled: pickle a Buffer or an array")
+        return _rebuild_view, (source, self.shape, self.strides, self.dtype, self._itemsize(), self.readonly)
+
     # ---- to other libraries
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -389,3 +397,15 @@ def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable[[C
         return call
 
     return decorate
+
+
+def _rebuild_view(source: Any, shape: Any, strides: Any, dtype: Any, itemsize: int, readonly: bool) -> StridedMemoryView:
+    """A pickled view, of the object that came with it."""
+    if isinstance(source, _core.Buffer):
+        size = itemsize if dtype is None else None
+        return StridedMemoryView.from_buffer(source, shape, strides, itemsize=size, dtype=dtype, is_readonly=readonly)
+    view = StridedMemoryView.from_any_interface(source, stream_ptr=-1)
+    if view.shape != tuple(shape) or view.strides != strides or view.dtype != dtype:
+        view = view.view(_StridedLayout(tuple(shape), strides, itemsize), dtype)
+    view.readonly = view.readonly or readonly
+    return view

@@ -23,8 +23,8 @@ bool name_starts_with(const PyTypeObject* type, const char* prefix) {
   return std::strncmp(type->tp_name, prefix, std::strlen(prefix)) == 0;
 }
 
-/// NumPy's scalars hold their value right behind the object's head (its public ABI); checked
-/// against what the buffer protocol says of the first instance seen, so that nothing is assumed.
+/// NumPy's scalars hold their value right after the object's head (its public ABI). The buffer
+/// protocol of the first instance confirms that.
 ValueType inspect_numpy(PyObject* value) {
   ValueType out;
   Py_buffer view{};
@@ -100,7 +100,7 @@ ValueType inspect(PyObject* value) {
     const int found = PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), attribute);
     return found == 1;
   };
-  if (has("_kernel_argument_address")) {  // tensor maps: a block of bytes that goes by value
+  if (has("_kernel_argument_address")) {  // tensor maps: a block of bytes, passed by value
     out.kind = ValueType::by_address;
   } else if (has("_kernel_argument")) {  // textures, surfaces, graph conditions, strided views: a
                                          // number of 64 bits

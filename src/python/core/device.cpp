@@ -88,8 +88,7 @@ PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject*
   }
 }
 
-/// Device.__new__, which classes derived from it have, too: a device is the same object whoever
-/// asks.
+/// Device.__new__, which classes derived from it have, too: there is one object per device.
 PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
   return PyObject_VectorcallDict(nb::type<PyDevice>().ptr(),
                                  reinterpret_cast<PyTupleObject*>(args)->ob_item,
@@ -99,7 +98,7 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
 PyDevice& device_of(PyObject* self) { return self_of<PyDevice>(self); }
 
 const Context& bound_context(PyDevice& device) {
-  if (!device.context) {  // somebody else (another library, Stream()) may have made the device
+  if (!device.context) {  // other code (another library, Stream()) may have made the device
                           // current
     const Context current = Context::current();
     if (current && current.device() == device.id) device.context = current;

@@ -81,7 +81,7 @@ int tensor_of_object(void* object, DLTensor* out) {
   });
 }
 
-/// cuda.core has no stream that is current: what is queued nowhere else goes to the default one.
+/// cuda.core has no current stream: the answer is the default stream.
 int current_stream(DLDeviceType type, std::int32_t, void** out) {
   return answer([&] {
     const bool on_device = type == kDLCUDA || type == kDLCUDAManaged;

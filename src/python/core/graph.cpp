@@ -23,7 +23,7 @@ struct PyGraph {
   Graph graph{};
   nb::object updates{};     // a dict, by node: what its last update named; null before the first
   Stream last{};            // where it was launched last
-  bool is_exposed = false;  // somebody has the handle and may launch it elsewhere
+  bool is_exposed = false;  // other code has the handle and may launch it
   std::vector<std::pair<Event, nb::object>>
       retired{};  // replaced while a launch might still use it
 
@@ -100,8 +100,7 @@ struct PyGraph {
   }
   /// True while the last launch may still use what it was made of.
   bool is_running() const {
-    if (is_exposed &&
-        !interpreter_is_ending()) {  // where it runs, if it does, nobody knows: wait for all
+    if (is_exposed && !interpreter_is_ending()) {  // it may run on any stream: wait for all
       WithoutGil release;
       (void)detail::synchronize_current_context();
     }
@@ -110,9 +109,9 @@ struct PyGraph {
     if (detail::takes_part_in_capture(last)) return true;  // to ask would end that capture
     return detail::query(last) == CUDA_ERROR_NOT_READY;
   }
-  /// At the interpreter's end: whether a stream comes to rest soon. Nobody is left later to let go
-  /// of Python's objects; a kernel that does not end must not keep the process, so that all graphs
-  /// together wait for one second at most.
+  /// At the interpreter's exit: whether a stream is idle soon. Python's objects cannot be released
+  /// later; a kernel that does not end must not keep the process, so all graphs together wait for
+  /// one second at most.
   static bool settles(StreamRef stream) {
     static std::chrono::milliseconds patience{1000};
     while (detail::query(stream) == CUDA_ERROR_NOT_READY) {
@@ -132,7 +131,7 @@ struct PyGraph {
     const bool is_done = interpreter_is_ending() && settles(last);
     if (!is_done && detail::forget_after(last, things)) return;
     waiting.reset();
-    if (!is_done && !interpreter_is_ending()) {  // nobody tells when the launch is done: wait
+    if (!is_done && !interpreter_is_ending()) {  // no event for the end of the launch: wait
       WithoutGil release;
       (void)detail::synchronize(last);
     }
@@ -259,6 +258,8 @@ void bind_exec(nb::module_& m) {
       ">>> graph[node].update(dst=buffer, value=8, width=buffer.size)  # for the launches to come\n"
       ">>> graph.close()");
   nb::setattr(cls, "__module__", nb::str("cuda.core.graph"));
+  forbid_pickling<"a Graph cannot be pickled: it names memory and code of this process; pickle the "
+                  "kernels and the buffers, and build the graph where it runs">(cls);
   def_fast<graph_launch>(cls, "launch",
                          "launch($self, stream)\n--\n\nRun the whole graph, ordered on a stream.");
   def_fast<graph_upload>(
@@ -373,7 +374,7 @@ nb::object make_graph(const GraphDefinition& definition, const GraphCompleteOpti
   return graph;
 }
 
-/// Runs a Python callable on the driver's thread. What it raises goes to sys.unraisablehook.
+/// Runs a Python callable on the driver's thread. Passes its exceptions to sys.unraisablehook.
 void CUDA_CB call_python(void* data) {
   const cucore::detail::HostFunctionScope inside;
   const WithGil gil;

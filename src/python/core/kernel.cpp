@@ -76,7 +76,7 @@ std::size_t bytes_argument(nb::handle value, const char* what) {
   return bytes;
 }
 
-/// The C function behind a driver.CUoccupancyB2DSize; null where it holds none.
+/// The C function of a driver.CUoccupancyB2DSize; null if it holds none.
 CUoccupancyB2DSize occupancy_function(nb::handle object) {
   const auto address = handle_argument(object, "dynamic_shared_memory_needed");
   if (address != 0 && !cucore::detail::is_executable(reinterpret_cast<const void*>(address))) {

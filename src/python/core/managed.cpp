@@ -173,6 +173,7 @@ void copy_buffers(nb::handle stream, nb::handle srcs, nb::handle dsts, nb::handl
   const nb::list targets = buffer_list(dsts, "dsts");
   const auto from = memory_of(sources);
   const auto into = memory_of(targets);
+  for (nb::handle target : targets) writable_buffer(target.ptr());
   const std::vector<CopyOptions> how = batch_options(options, from.size());
   const Stream on = stream_argument(stream.ptr(), "copy_batch");
   try {

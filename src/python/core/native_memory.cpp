@@ -107,7 +107,7 @@ void bind_native_memory(nb::module_& m) {
         fd, pool_options(type, location_type, location_id, true, 0)));
   });
   cls.def_static("managed_pool", &managed_pool, "place"_a.none(), "kind"_a.none());
-  // The same pool for somebody who outlives close().
+  // The same pool for an owner that outlives close().
   cls.def("share", [](const Native& n) {
     (void)n.pool();
     return n;

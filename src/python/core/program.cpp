@@ -170,7 +170,7 @@ ProgramOptions program_options_argument(nb::handle object) {
   ProgramOptions options;
   if (object.is_none()) return options;
   static const std::vector<PyObject*> names =
-      [] {  // interned: half of the time goes into them otherwise
+      [] {  // interned: creating them would take half of the time
         std::vector<PyObject*> made;
         for (const auto& field : detail::option_fields())
           made.push_back(PyUnicode_InternFromString(field.name));

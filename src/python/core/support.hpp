@@ -138,6 +138,12 @@ void forbid_new(nb::handle type) {
   });
 }
 
+/// TypeError when objects of the type are pickled; the reason says what to do instead.
+template <Literal reason, class T>
+void forbid_pickling(nb::class_<T>& type) {
+  type.def("__reduce__", [](nb::handle) -> nb::object { throw nb::type_error(reason.text); });
+}
+
 /// A new Python object of `type` (T's own, or derived from it) around a C++ value.
 template <class T>
 nb::object wrap(nb::handle type, T&& value) {
@@ -154,7 +160,7 @@ nb::object wrap(T&& value) {
 
 /// module.name, looked up once: importing a module that is loaded still costs a microsecond. Make
 /// it `static constinit`: the first use then imports without holding the lock of a local static,
-/// on which another thread would wait with the GIL. Forgotten when the interpreter ends.
+/// on which another thread would wait with the GIL. Released when the interpreter exits.
 class Member {
  public:
   constexpr Member(const char* module, const char* name) : module_{module}, name_{name} {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor_map.cpp: the C++ descriptor behind cuda.core.TensorMapDescriptor, and its options.
+// tensor_map.cpp: the C++ descriptor of cuda.core.TensorMapDescriptor, and its options.
 #include "cucore/tensor_map.hpp"
 
 #include <nanobind/stl/optional.h>

@@ -254,7 +254,7 @@ def test_a_value_of_another_kind_than_its_parameter_is_refused(device, stream, f
     kernel = kernel_of_kinds(device, form)
     buffer = device.allocate(24, stream=stream)
     config, good = LaunchConfig(grid=1, block=1), [buffer, 1.5, 2, 2.5, buffer]
-    for _ in range(2):  # the first launch goes another way than those after it
+    for _ in range(2):  # the first launch takes another path than those after it
         for at, value, words in KINDS:
             with pytest.raises(TypeError, match=f"argument {at} of kernel .*kinds.*: {words}"):
                 launch(stream, config, kernel, *good[:at], value, *good[at + 1 :])

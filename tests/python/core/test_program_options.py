@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of programs and linkers as NVIDIA's package takes and refuses them; exceptions of the libraries behind them."""
+"""Options of programs and linkers as NVIDIA's package takes and refuses them; exceptions of the libraries."""
 
 import functools
 import warnings

@@ -80,7 +80,7 @@ class Device:
 
     @classmethod
     def _of_cuda(cls, number: int) -> Device:
-        """The GPU behind a cuda.core.Device."""
+        """The GPU of a cuda.core.Device."""
         return cls._of_native(native._SystemDevice.of_cuda(number))
 
     @property

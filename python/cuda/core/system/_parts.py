@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cuda.core.system.Device hands back: snapshots of NVML's structures, and parts that ask when looked at."""
+"""What cuda.core.system.Device returns: snapshots of NVML's structures, and objects that query NVML on access."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MemoryInfo(_Record):
     """Device memory in bytes."""
 
     __slots__ = ()
-    free = _field("free", "Bytes nobody has allocated.")
+    free = _field("free", "Bytes that are not allocated.")
     total = _field("total", "All of it.")
     used = _field("used", "Bytes in use.")
     reserved = _field("reserved", "Bytes the driver keeps for itself.")
