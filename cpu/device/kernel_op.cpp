@@ -106,7 +106,9 @@ trace::Label KernelOp::label() const {
 }
 
 Progress KernelOp::run(Task& task) {
-  auto launch = ready ? std::move(ready) : make_launch(context_of(task));
+  // A node of a graph may belong to another device than the stream that the graph runs in.
+  Context* const home = module->context();
+  auto launch = ready ? std::move(ready) : make_launch(home ? *home : context_of(task));
   const auto run = make_object<GridRun>(std::move(launch), task);
   run->keep(module);
   context_of(task).add_running(*run);

@@ -77,6 +77,27 @@ std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view
   return modules;
 }
 
+/// Whether a compiler was asked for debug information and no optimization (-G).
+bool has_debug_target(std::string_view ptx) {
+  const std::size_t at = ptx.find("\n.target");
+  if (at == ptx.npos) return false;
+  const std::string_view line = ptx.substr(at + 1, ptx.find('\n', at + 1) - at - 1);
+  const std::size_t word = line.find("debug");
+  return word != line.npos && line.find("//") > word;
+}
+
+bool is_debugged(const Settings& settings, std::span<const std::string_view> texts) {
+  if (settings.debug != Settings::Debug::automatic) return settings.debug == Settings::Debug::on;
+  return std::ranges::any_of(texts, has_debug_target);
+}
+
+std::shared_ptr<ThreadCode> make_thread_code(Settings settings, int optimization,
+                                             std::span<const std::string_view> texts,
+                                             std::string_view source) {
+  const bool debug = is_debugged(settings, texts);
+  return std::make_shared<ThreadCode>(std::move(settings), optimization, debug, source);
+}
+
 struct Translated {
   llvm::LLVMContext context;
   Translation translation;
@@ -131,7 +152,7 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
   for (const std::string_view text : ptx)
     source += std::to_string(text.size()) + ":" + std::string{text};
   const auto code =
-      std::make_shared<ThreadCode>(Settings::from_environment(), options.optimization, source);
+      make_thread_code(Settings::from_environment(), options.optimization, ptx, source);
   const Settings& settings = code->settings;
   if (settings.dump_ptx) dump_text(settings, code->digest.substr(0, 16) + ".ptx", source);
 
@@ -145,7 +166,10 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
     TranslateOptions how;
     how.gpu_nans = settings.nans != Settings::Nans::host;
     how.exact_nans = settings.nans == Settings::Nans::exact;
-    if (!settings.coverage_folder.empty())
+    how.debug = code->debug;
+    if (how.debug)
+      how.ptx_files = write_debug_texts(settings, ptx);
+    else if (!settings.coverage_folder.empty())
       for (std::size_t i = 0; i < ptx.size(); ++i) how.ptx_files.push_back(ptx_file(*code, i));
     made->translation = pipeline::thread_code(pointers, made->context, how, settings);
     std::string bitcode;
@@ -190,7 +214,7 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
     functions->object = code->address_taken_functions(wanted);
     const std::vector<std::string>& names = functions->object.names;
     if (!names.empty()) {
-      functions->linked = LinkedCode::link(functions->object.object, symbols_, names);
+      functions->linked = LinkedCode::link(functions->object.object, symbols_, names, code->debug);
       std::vector<std::uintptr_t> addresses;
       for (std::size_t i = 0; i < names.size(); ++i) {
         addresses.push_back(reinterpret_cast<std::uintptr_t>(functions->linked->address(i)));

@@ -79,7 +79,9 @@ Settings Settings::from_environment() try {
   s.time_limit = environment::timeout_seconds();
   if (const auto folder = environment::text("CUCORE_COVERAGE"))
     s.coverage_folder = std::filesystem::absolute(*folder).string();
+  s.debug = word("CUCORE_DEBUG", {{"0", Debug::off}, {"1", Debug::on}}, s.debug, "0 or 1");
   s.check = std::make_shared<check::Options>(check::Options::from_environment());
+  s.schedule = schedule::Options::from_environment();
   return s;
 } catch (const environment::Invalid& error) {
   throw LoadError{1, error.what()};

@@ -33,6 +33,12 @@ def _add_coverage_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--fail-under", metavar="PERCENT", type=float, help="exit with 2 below this coverage")
 
 
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="cucore", description=__doc__)
     top.add_argument("--version", action="version", version=f"cucore {__version__}")
@@ -70,6 +76,42 @@ def parser() -> argparse.ArgumentParser:
         help="preload our CUDA runtime library of this version, for libraries that bring an RPATH to NVIDIA's",
     )
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
+
+    schedules = commands.add_parser(
+        "schedules",
+        help="run a program with random orders of the threads of its kernels, and find the order that fails",
+    )
+    schedules.add_argument("--seeds", type=positive, default=100, metavar="N", help="number of orders (default 100)")
+    schedules.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed (default 0)")
+    schedules.add_argument(
+        "--no-reduce", action="store_false", dest="reduce", help="do not look for the switches that matter"
+    )
+    schedules.add_argument(
+        "program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable"
+    )
+
+    gdb = commands.add_parser("gdb", help="debug the kernels of a program with GDB, on the CPU device")
+    gdb.add_argument(
+        "--extension", action="store_true", help="print the file with the commands, for `source` in a GDB that runs"
+    )
+    gdb.add_argument(
+        "--option", action="append", default=[], metavar="OPTION", help="an option for GDB, such as --option=-batch"
+    )
+    gdb.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
+
+    explain = commands.add_parser("explain", help="source, PTX and vector code of a kernel, and why it is slow")
+    explain.add_argument("file", help="a CUDA C++ or a PTX file")
+    explain.add_argument(
+        "--name", default="", metavar="KERNEL", help="the kernel, also as k<float> (default: the first)"
+    )
+    explain.add_argument(
+        "--block", default="256", metavar="SHAPE", help="the shape of a block, such as 128 or 16x16 (default 256)"
+    )
+    explain.add_argument("--html", metavar="FILE", help="write a page with all three columns")
+    explain.add_argument("--code", action="store_true", help="print PTX and vector code below each line")
+    explain.add_argument("--json", action="store_true", help="print JSON for programs")
+    explain.add_argument("-I", "--include", action="append", default=[], metavar="FOLDER", help="a folder of headers")
+    explain.add_argument("--arch", metavar="SM", help="the architecture for NVRTC, such as sm_90")
 
     coverage = commands.add_parser("coverage", help="how much of each API works on the CPU device")
     coverage.add_argument(
@@ -119,6 +161,34 @@ def command(arguments: argparse.Namespace) -> int:
         from .run import run
 
         return run(arguments.program, device=arguments.device, devices=arguments.devices, cudart=arguments.cudart)
+    if arguments.command == "schedules":
+        from .schedules import schedules
+
+        return schedules(arguments.program, arguments.seeds, arguments.first, arguments.reduce)
+    if arguments.command == "gdb":
+        from .gdb.start import gdb
+
+        return gdb(arguments.program, options=arguments.option, print_extension=arguments.extension)
+    if arguments.command == "explain":
+        from . import explain
+
+        try:
+            block = explain.shape_of(arguments.block)
+        except ValueError as error:
+            from . import terminal
+
+            terminal.complain("explain", str(error))
+            return 2
+        return explain.command(
+            arguments.file,
+            name=arguments.name,
+            block=block,
+            page=arguments.html,
+            code=arguments.code,
+            as_json=arguments.json,
+            includes=arguments.include,
+            arch=arguments.arch,
+        )
     if arguments.command == "coverage":
         from .coverage import coverage
 

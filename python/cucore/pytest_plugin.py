@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest plugin: run CUDA tests on the CPU device, on a GPU, or on both, and report device memory that tests left behind.
+"""pytest plugin: run CUDA tests on the CPU device, on a GPU, or on both, and report device memory that tests leak.
 
     pytest --cuda-device=cpu          # no GPU needed: what CI wants
     pytest --cuda-device=gpu
@@ -7,6 +7,7 @@
     pytest --cuda-check=race,memory   # check mode: races and invalid accesses fail their tests
     pytest --cuda-coverage            # the lines and branches of kernels that tests have executed
     pytest --cuda-leaks=error         # a test that leaves device memory allocated fails the run
+    pytest --cuda-schedules=100       # every test with 100 random orders of the threads of its kernels, until one fails
 
 A fault in a kernel fails the test that launched it; the tests after it get a new context, or a new process.
 
@@ -70,11 +71,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "(default: reset the CPU device; a new process on a GPU)",
     )
     pytest_coverage.add_options(group)
+    group.addoption(
+        "--cuda-schedules",
+        type=int,
+        metavar="N",
+        help="run each test with N random orders of the threads of its kernels, until one fails (CPU device)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gpu_only: needs NVIDIA hardware")
     config.addinivalue_line("markers", "cpu_only: about the CPU device itself")
+    config.addinivalue_line(
+        "markers", "cuda_schedules(n): the number of random schedules of this test, with --cuda-schedules"
+    )
+    if schedules := config.getoption("--cuda-schedules"):
+        from .pytest_schedules import EverySeed
+
+        config.pluginmanager.register(EverySeed(schedules))
     device = config.getoption("--cuda-device")
     if device in ("auto", "cpu", "gpu"):
         os.environ["CUCORE_DEVICE"] = device  # read when the driver is first used, which is after this

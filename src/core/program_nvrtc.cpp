@@ -2,6 +2,7 @@
 // program_nvrtc.cpp: C++ programs, compiled by NVRTC.
 #include "core/code_image.hpp"
 #include "core/coverage_source.hpp"
+#include "core/debug_source.hpp"
 #include "core/nvrtc.hpp"
 #include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
@@ -72,12 +73,16 @@ class NvrtcProgram final : public Program::Implementation {
       names.push_back(name.c_str());
       headers.push_back(text.c_str());
     }
-    const std::string name =
-        counts_kernels() ? name_of_counted_source(options_.name, code_) : options_.name;
-    check_nvrtc(
-        nvrtc_.nvrtcCreateProgram(&program_, code_.c_str(), name.c_str(),
-                                  static_cast<int>(headers.size()), headers.data(), names.data()),
-        "nvrtcCreateProgram");
+    const std::string code = options_.debug.value_or(debug_from_environment())
+                                 ? with_source_file(code_, options_.name)
+                                 : std::string{};
+    const std::string name = code.empty() && counts_kernels()
+                                 ? name_of_counted_source(options_.name, code_)
+                                 : options_.name;
+    check_nvrtc(nvrtc_.nvrtcCreateProgram(&program_, code.empty() ? code_.c_str() : code.c_str(),
+                                          name.c_str(), static_cast<int>(headers.size()),
+                                          headers.data(), names.data()),
+                "nvrtcCreateProgram");
   }
   void run(CodeType target, std::span<const std::string> name_expressions, std::string& log);
   bool wants_pch() const { return options_.pch.value_or(false) || options_.create_pch.has_value(); }
@@ -123,7 +128,8 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
   auto flags = options_.flags(CompilerBackend::nvrtc, target);
   if (target == CodeType::ltoir && !options_.link_time_optimization.value_or(false))
     flags.emplace_back("--dlink-time-opt");
-  if (counts_kernels() && !options_.lineinfo.value_or(false) && !options_.debug.value_or(false))
+  if (counts_kernels() && !options_.lineinfo.value_or(false) &&
+      !options_.debug.value_or(debug_from_environment()))
     flags.emplace_back("--generate-line-info");
   if (const auto folder = folder_to_add(flags, compiler_header_folder))
     flags.push_back("--include-path=" + *folder);
