@@ -27,6 +27,7 @@
 #include "cpu/engine/pipeline.hpp"
 #include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/run/tier_up.hpp"
+#include "cpu/trace/trace.hpp"
 
 namespace cucpu {
 namespace {
@@ -146,6 +147,10 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   if (job.block) {
     c.vector.block = *job.block;
     c.vector.width = settings.width;
+    // Whether lanes diverge is a question about warps. Where rows of the block are no whole warps,
+    // groups of 32 lanes would be many times slower, so smaller groups answer it.
+    if (!settings.coverage_folder.empty() && settings.width == 0 && job.block->x % 32 == 0)
+      c.vector.width = 32;
     c.vector.small_grid = job.small_grid;
     c.vector.baseline_beyond = baseline_beyond(job, settings);
     c.vector.target = c.target;
@@ -194,6 +199,7 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
   CompileJob job;
   job.optimization = optimization;
   job.check = settings.check->kinds != 0;
+  job.schedule = settings.schedule.has_value();
   job.debug = debug;
   Compilation c{*module, job, settings, instrumentation};
   c.target = generator->target();
@@ -225,6 +231,7 @@ void in_compiler(const std::string& what, std::string_view input, const Settings
 }
 
 std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) try {
+  const trace::Scope scope{"compile", trace::is_on() ? "compile " + job.kernel : std::string{}};
   std::optional<ObjectCode> code;
   const int optimizations[] = {job.optimization, 0};
   in_compiler(

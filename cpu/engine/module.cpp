@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include "cpu/base/compute_capability.hpp"
+#include "cpu/engine/coverage/count.hpp"
+#include "cpu/engine/coverage/counters.hpp"
 #include "cpu/engine/device_runtime.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/pipeline.hpp"
 #include "cpu/ptx/parser.hpp"
+#include "cpu/trace/trace.hpp"
 
 namespace cucpu {
 
@@ -99,6 +103,30 @@ struct Translated {
   Translation translation;
 };
 
+/// Where PTX without source lines is kept for reports of kernel coverage.
+std::string ptx_file(const ThreadCode& code, std::size_t number) {
+  std::string path = code.settings.coverage_folder;
+  path.append("/").append(code.digest, 0, 16);
+  if (number != 0) path.append(".").append(std::to_string(number));
+  return path.append(".ptx");
+}
+
+/// The address of the counters that the code of a module uses.
+std::uint64_t start_counting(const CoverageMap& map, const ThreadCode& code,
+                             std::span<const std::string_view> ptx) try {
+  const std::string module = code.digest.substr(0, 16);
+  CoverageCounters& counters =
+      CoverageCounters::of(code.settings.coverage_folder, module, map.counters, map.json(module));
+  for (std::size_t i = 0; i < ptx.size(); ++i) {
+    const std::string path = ptx_file(code, i);
+    if (std::ranges::find(map.files, path) != map.files.end())
+      CoverageCounters::write_once(path, std::string{ptx[i]});
+  }
+  return reinterpret_cast<std::uint64_t>(&counters);
+} catch (const std::system_error& error) {
+  throw LoadError{304, "CUCORE_COVERAGE=" + code.settings.coverage_folder + ": " + error.what()};
+}
+
 /// Frees the variables placed so far when loading fails.
 class Placed {
  public:
@@ -130,6 +158,7 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
 
   std::unique_ptr<Translated> translated;
   in_compiler(options.name, source, settings, [&] {
+    const trace::Scope scope{"compile", "parse and translate PTX"};
     auto made = std::make_unique<Translated>();
     const auto modules = parse(ptx, options);
     std::vector<const ptx::Module*> pointers;
@@ -138,7 +167,10 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
     how.gpu_nans = settings.nans != Settings::Nans::host;
     how.exact_nans = settings.nans == Settings::Nans::exact;
     how.debug = code->debug;
-    if (how.debug) how.ptx_files = write_debug_texts(settings, ptx);
+    if (how.debug)
+      how.ptx_files = write_debug_texts(settings, ptx);
+    else if (!settings.coverage_folder.empty())
+      for (std::size_t i = 0; i < ptx.size(); ++i) how.ptx_files.push_back(ptx_file(*code, i));
     made->translation = pipeline::thread_code(pointers, made->context, how, settings);
     std::string bitcode;
     llvm::raw_string_ostream out{bitcode};
@@ -148,6 +180,8 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
   });
   thread_code_ = code;
   Translation& translation = translated->translation;
+  if (!settings.coverage_folder.empty())
+    symbols_.push_back({kCoverageSymbol, start_counting(translation.coverage, *code, ptx)});
 
   Placed placed{memory_, allocations_};
   for (const ModuleVariable& variable : translation.variables) {

@@ -20,8 +20,10 @@ ThreadCode::ThreadCode(Settings with, int level, bool for_debugger, std::string_
 FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::string>& wanted) const {
   std::string key = compiler_identity() + "\n" + digest + "\nfunctions\n" +
                     std::to_string(optimization) + "\n" + std::to_string(settings.check->kinds) +
-                    "\n" + std::to_string(static_cast<int>(settings.nans)) +
-                    (debug ? "\ndebug" : "");
+                    (settings.schedule ? "\nschedule" : "") + "\n" +
+                    std::to_string(static_cast<int>(settings.nans)) +
+                    (debug ? "\ndebug" : "") +
+                    (settings.coverage_folder.empty() ? "" : "\ncoverage");
   for (const std::string& name : wanted) key += "\n" + name;
   key = cucpu::digest(key);
   if (cache_.usable()) {
@@ -46,10 +48,12 @@ std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
   add(job.kernel);
   add(job.small_grid ? "small" : "large");
   if (job.debug) add("debug");
+  if (!settings.coverage_folder.empty()) add("coverage");
   std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization),
                                      settings.width,
                                      job.aligned,
                                      job.check,
+                                     job.schedule,
                                      static_cast<bool>(peer_access_check()),
                                      static_cast<std::uint64_t>(settings.nans)};
   if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});

@@ -19,6 +19,7 @@
 #include "cpu/engine/jit/host_target.hpp"
 #include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/runtime/table.hpp"
+#include "cpu/trace/trace.hpp"
 #include "protection.hpp"
 
 namespace cucpu {
@@ -184,6 +185,7 @@ class Linked final : public LinkedCode {
 std::unique_ptr<LinkedCode> LinkedCode::link(std::string_view object,
                                              std::span<const SymbolAddress> symbols,
                                              std::span<const std::string> wanted, bool debug) {
+  const trace::Scope scope{"compile", "link"};
   host_target();  // registers the target
   std::unique_ptr<LinkedCode> linked;
   with_crash_recovery([&] { linked = std::make_unique<Linked>(object, symbols, wanted, debug); });

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/safepoints.hpp"
 #include "cpu/engine/run/worker.hpp"
 #include "protection.hpp"
@@ -15,7 +14,7 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
            std::shared_ptr<const TierUp> tier_up)
     : code_{std::move(code)},
       tier_up_{std::move(tier_up)},
-      serial_{code_->check || code_->debug},
+      serial_{code_->make_observer || code_->debug || code_->has_schedule_points},
       shape_{shape},
       params_{params},
       clusters_{shape.grid.volume() / std::max<std::uint64_t>(1, shape.cluster.volume())},
@@ -29,14 +28,21 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
     safepoints_left_ = safepoints::g_cancel_at.load();
     cancel_.store(kCounted, std::memory_order_relaxed);
   }
-  if (code_->check) checker_ = std::make_unique<Checker>(code_->check);
+  if (code_->has_schedule_points)
+    schedule_ = std::make_unique<schedule::RandomSchedule>(schedule::Options::at_launch(),
+                                                           clusters_, shape.cooperative);
+  if (code_->make_observer) observer_ = code_->make_observer();
 }
 
 Grid::~Grid() = default;
 
+GridObserver::~GridObserver() = default;
+
 bool Grid::work() noexcept {
   if (serial_ && run_by_someone_.exchange(true)) return false;
-  return Worker::of_this_thread().run(*this);
+  const bool last = Worker::of_this_thread().run(*this);
+  if (schedule_ && last) schedule_->write_log(code_->kernel, code_->line_of);
+  return last;
 }
 
 bool Grid::finish(std::uint64_t clusters) noexcept {

@@ -74,6 +74,7 @@ bool Worker::run(Grid& grid) noexcept {
       has_newer_code = thread_scheduler_.run();
     }
   }
+  if (grid.schedule()) grid.schedule()->finish();
   grid_ = nullptr;
   return grid.finish(claims_.finished());
 }

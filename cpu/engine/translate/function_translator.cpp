@@ -48,6 +48,9 @@ void FunctionTranslator::run() {
   for (const ptx::Statement& s : source.body) {
     if (debug_) debug_->begin_statement(static_cast<std::size_t>(&s - source.body.data()));
     if (const auto* i = std::get_if<Instruction>(&s)) {
+      if (has_ptx_lines_)
+        b.SetCurrentDebugLocation(
+            llvm::DILocation::get(out.getContext(), i->where.line, i->where.column, subprogram_));
       statement(*i);
     } else if (const auto* mark = std::get_if<ptx::LabelMark>(&s)) {
       if (source.labels[mark->label].kind != ptx::Label::Kind::code) continue;
@@ -292,6 +295,16 @@ void FunctionTranslator::start_debug() {
     b.SetCurrentDebugLocation(llvm::DILocation::get(out.getContext(), 0, 0, subprogram_));
     return;
   }
+  if (module.number >= module.options.ptx_files.size()) return;
+  has_ptx_lines_ = true;
+  llvm::DIFile* file = module.debug_file(module.options.ptx_files[module.number]);
+  auto* type = module.debug.createSubroutineType(module.debug.getOrCreateTypeArray({}));
+  const llvm::StringRef name{source.name.data(), source.name.size()};
+  subprogram_ = module.debug.createFunction(file, name, out.getName(), file, source.where.line,
+                                            type, source.where.line, llvm::DINode::FlagZero,
+                                            llvm::DISubprogram::SPFlagDefinition);
+  out.setSubprogram(subprogram_);
+  b.SetCurrentDebugLocation(llvm::DILocation::get(out.getContext(), 0, 0, subprogram_));
 }
 
 }  // namespace cucpu::ir

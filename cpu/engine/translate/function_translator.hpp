@@ -257,6 +257,7 @@ class FunctionTranslator {
   llvm::BasicBlock* entry_ = nullptr;
   llvm::DISubprogram* subprogram_ = nullptr;
   std::unique_ptr<FunctionDebug> debug_;  ///< in debug mode
+  bool has_ptx_lines_ = false;  ///< lines are those of the PTX: TranslateOptions::ptx_files
 };
 
 }  // namespace cucpu::ir

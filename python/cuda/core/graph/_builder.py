@@ -30,7 +30,7 @@ class GraphBuilder:
 
     __slots__ = ("__weakref__", "_definition", "_held", "_native", "_stream")
     _definition: GraphDefinition | None
-    _held: list[Any]  # what the graph keeps alive: one list for the whole, which goes with it to whatever is made of it
+    _held: list[Any]  # what the graph keeps alive: one list, shared with the graphs made from it
     _native: Any  # the C++ library's builder, which knows what may come next
     _stream: Any  # a Stream; None once closed
 
@@ -38,6 +38,9 @@ class GraphBuilder:
         raise RuntimeError(
             "GraphBuilder objects cannot be instantiated directly: use create_graph_builder() of a Device or a Stream"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a GraphBuilder cannot be pickled: it captures on a stream of this process; build the graph where it runs")
 
     @classmethod
     def _init(cls, stream: Any) -> GraphBuilder:
@@ -205,7 +208,7 @@ class GraphBuilder:
         return self._built()._repr_svg_() if self._native.phase == "ended" else None
 
     def close(self) -> None:
-        """End a capture that is still going on and forget the graph. Does nothing the second time."""
+        """End a capture that is in progress and release the graph. Idempotent."""
         self._native.close()
         self._definition, self._stream, self._held = None, None, []
 
