@@ -39,7 +39,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob&, const Settings&);
 
 /// The address-taken functions of a module, and those that `also` names. Throws LoadError.
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
-                                  int optimization, bool debug, const Settings&);
+                                  int optimization, const Settings&, bool debug = false);
 
 /// Runs `work`, which uses the compiler, on a thread of its own with crash recovery
 /// (run/crash_recovery.hpp). Errors become a LoadError that begins with `what`; after a crash
