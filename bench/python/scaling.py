@@ -189,7 +189,14 @@ def rank_main() -> None:
 
 def mpi_job(processes: int) -> dict[str, Any]:
     mpiexec = Path(sys.executable).with_name("mpiexec")
-    command = [str(mpiexec) if mpiexec.exists() else "mpiexec", "-n", str(processes), sys.executable, __file__, "--rank"]
+    command = [
+        str(mpiexec) if mpiexec.exists() else "mpiexec",
+        "-n",
+        str(processes),
+        sys.executable,
+        __file__,
+        "--rank",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.partition("answer ")[2])
     return found
@@ -226,7 +233,14 @@ def tables() -> str:
         copy, dask = copy_seconds(size), message_seconds(size)
         values = [jobs[2]["messages"][f"{name} {size}"] for name in ("pinned", "device")]
         values += [max(dask[name] - dask["nothing"], 0) for name in ("pinned", "device", "reference")]
-        lines.append(f"| {shown(size)} | " + " | ".join(f"{v / copy:.2g} ×" if v / copy < 10 else f"{round(v / copy, -1 if v / copy > 100 else 0):.0f} ×" for v in values) + " |")
+        lines.append(
+            f"| {shown(size)} | "
+            + " | ".join(
+                f"{v / copy:.2g} ×" if v / copy < 10 else f"{round(v / copy, -1 if v / copy > 100 else 0):.0f} ×"
+                for v in values
+            )
+            + " |"
+        )
     return "\n".join(lines)
 
 
@@ -243,7 +257,9 @@ def main() -> None:
     print(text)
     if given.docs:
         page = given.docs.read_text()
-        new, count = re.subn(r"(<!-- measured -->\n).*?(<!-- end -->)", lambda m: m[1] + text + "\n" + m[2], page, flags=re.S)
+        new, count = re.subn(
+            r"(<!-- measured -->\n).*?(<!-- end -->)", lambda m: m[1] + text + "\n" + m[2], page, flags=re.S
+        )
         if count != 1:
             raise SystemExit(f"{given.docs} has no place for the tables")
         given.docs.write_text(new)
