@@ -11,8 +11,8 @@ HEADER = """\
 // CUCORE_FN(name, entry, since, per_thread_since)
 //   name               what programs call it (a macro of cucore/abi/driver.h may map it to its versioned symbol,
 //                      so decltype(&::name) is the type of exactly the version named by `since`)
-//   entry              string: the name to hand to cuGetProcAddress
-//   since              the version to hand to cuGetProcAddress: the CUDA version this signature appeared in
+//   entry              string: the name to pass to cuGetProcAddress
+//   since              the version to pass to cuGetProcAddress: the CUDA version this signature appeared in
 //   per_thread_since   the version of its per-thread default stream variant, 0 when it has none
 #ifndef CUCORE_FN
 #error "define CUCORE_FN(name, entry, since, per_thread_since) before including this file"

@@ -87,7 +87,7 @@ def run(suite: str, arguments: list[str], log: Path) -> tuple[str, int, str, flo
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, path]
     setting = {} if not width else {"CUCORE_CPU_TIER": "baseline"} if width == BASELINE else {"CUCORE_CPU_W": width}
     environment = os.environ | setting
-    # Output goes to a file, not a pipe: a process that a test leaves running would keep a pipe open.
+    # Output is written to a file, not a pipe: a process that a test leaves running would keep a pipe open.
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
         try:

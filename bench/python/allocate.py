@@ -55,7 +55,7 @@ def main() -> int:
     device = os.environ.get("CUCORE_DEVICE", "cpu")
     parser.add_argument("--build", type=Path, default=ROOT / ("build/gpu" if device == "gpu" else "build/dev"))
     parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--driver", help="the library behind; what CUCORE_DEVICE names otherwise")
+    parser.add_argument("--driver", help="the driver library; default: the one that CUCORE_DEVICE selects")
     options = parser.parse_args()
     if options.driver is None and device == "cpu":
         import cucore

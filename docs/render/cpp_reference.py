@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C++ reference: declarations and `///` comments of include/cucore, read by a small parser of declarations.
 
-It knows the habits of these headers (one declaration per statement, `///` above or `///<` behind it) and nothing of C++ beyond
+It knows the habits of these headers (one declaration per statement, `///` above or `///<` after it) and nothing of C++ beyond
 brackets, so it cannot be surprised by a template.
 """
 
@@ -22,7 +22,7 @@ class Item:
 
     text: str
     doc: str = ""
-    note: str = ""  # behind the declaration
+    note: str = ""  # after the declaration
     name: str = ""
     members: list[Item] = field(default_factory=list)
 
@@ -34,7 +34,7 @@ class Parser:
         self.scopes: list[str] = []  # namespaces we are in
 
     def balanced(self) -> None:
-        """From an opening bracket to behind its partner."""
+        """From an opening bracket to the position after its partner."""
         partner, opening = _OPEN[self.text[self.at]], self.text[self.at]
         depth = 0
         while True:
@@ -115,7 +115,7 @@ class Parser:
             self.at += 1
             members = self.items(inside_class=True, public=match[1] == "struct")
             return Item(head, doc, name=self.qualified(match[2]), members=members)
-        closed = False  # the parameters are behind us
+        closed = False  # the parameters have been read
         while True:
             c = self.text[self.at]
             if c == ";":
@@ -180,7 +180,7 @@ def wanted(item: Item) -> bool:
 
 
 def wrapped(text: str) -> str:
-    """A declaration in at most 96 columns, broken behind commas."""
+    """A declaration in at most 96 columns, broken after commas."""
     if len(text) <= 96 or "\n" in text:
         return text
     out, line = [], ""

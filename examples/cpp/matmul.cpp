@@ -21,7 +21,7 @@ extern "C" __global__ void tiled(const float* a, const float* b, float* c, int n
     b_tile[threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * n + column];
     __syncthreads();  // the tiles are whole
     for (int i = 0; i < kTile; ++i) sum += a_tile[threadIdx.y][i] * b_tile[i][threadIdx.x];
-    __syncthreads();  // and nobody reads them any more
+    __syncthreads();  // all reads are done
   }
   c[row * n + column] = sum;
 }

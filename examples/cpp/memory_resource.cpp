@@ -40,7 +40,7 @@ int main() try {
     cucore::Buffer passing = cucore::Buffer::allocate(counting, 5000, stream);
     passing.fill(0, stream);
     most = counting->live();
-  }  // given back here, behind the fill
+  }  // freed here, after the fill
   std::printf("%s: at most %zu bytes, %zu now\n", device.name().c_str(), most, counting->live());
   return most == 6000 && counting->live() == 1000 ? 0 : 1;
 } catch (const std::exception& error) {

@@ -12,7 +12,7 @@ extern "C" __global__ void work(float* x, int n) {
   int i = threadIdx.x + blockIdx.x * blockDim.x;
   if (i >= n) return;
   float value = x[i];
-  for (int step = 0; step < 200; ++step) value = value * 0.5f + 1.0f;  // goes to 2
+  for (int step = 0; step < 200; ++step) value = value * 0.5f + 1.0f;  // converges to 2
   x[i] = value;
 }
 )";
@@ -25,7 +25,7 @@ int main() try {
   cucore::Program program{kSource, cucore::SourceType::cxx};
   const cucore::Kernel work = program.compile(cucore::CodeType::cubin).get_kernel("work");
 
-  // Only page-locked host memory is copied while the host goes on.
+  // Only page-locked host memory is copied while the host continues.
   const auto pinned = std::make_shared<cucore::LegacyPinnedMemory>();
   const std::array streams{device.create_stream(), device.create_stream()};
   const cucore::Buffer host =

@@ -30,7 +30,7 @@ int main() try {
   cucore::TextureObjectOptions sampling;  // beyond the edge lies the edge, unless told otherwise
   sampling.filter_mode = cucore::FilterMode::linear;        // a mix of the four nearest pixels
   sampling.read_mode = cucore::ReadMode::normalized_float;  // 0..255 reads as 0..1
-  sampling.normalized_coords = true;                        // the picture goes from 0 to 1
+  sampling.normalized_coords = true;                        // coordinates of the picture are 0 to 1
   const cucore::TextureObject texture{cucore::ResourceDescriptor::from_opaque_array(array),
                                       sampling};
 
@@ -41,7 +41,7 @@ int main() try {
   buffer.copy_to(std::span{out}, stream);
   stream.sync();
 
-  // The same mix by hand: 8 bits of fraction is what texture units keep.
+  // The same mix on the host: 8 bits of fraction is what texture units keep.
   for (std::size_t i = 0; i < out.size(); ++i) {
     const float at = (static_cast<float>(i) + 0.5F) / 32 * 4 - 0.5F;
     const float below = std::floor(at);

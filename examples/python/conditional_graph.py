@@ -11,7 +11,7 @@ from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
 
 SOURCE = r"""
 #include <cuda_device_runtime_api.h>
-// One block: all threads take a step, then one of them says whether the loop goes on.
+// One block: all threads take a step, then one of them decides whether the loop continues.
 extern "C" __global__ void newton(cudaGraphConditionalHandle again, const float* a, float* x, int* steps) {
   const float before = x[threadIdx.x];
   const float after = 0.5f * (before + a[threadIdx.x] / before);

@@ -45,7 +45,7 @@ def main() -> None:
     device.set_current()
     stream = device.create_stream()
     counting = Counting(DeviceMemoryResource(device))
-    usual, device.memory_resource = device.memory_resource, counting  # Device.allocate goes through it from here
+    usual, device.memory_resource = device.memory_resource, counting  # Device.allocate uses it from here
     try:
         kept = device.allocate(1000, stream=stream)
         with device.allocate(5000, stream=stream) as passing:

@@ -2,7 +2,7 @@
 
     CUCORE_CPU_DEVICES=2 python examples/python/peer_copies.py     # two CPU devices, on any machine
 
-With a single device there is nobody to copy to; the example then says so.
+With a single device there is no peer to copy to; the example then prints that.
 """
 
 from __future__ import annotations

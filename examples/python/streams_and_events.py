@@ -12,7 +12,7 @@ extern "C" __global__ void work(float* x, int n) {
   int i = threadIdx.x + blockIdx.x * blockDim.x;
   if (i >= n) return;
   float value = x[i];
-  for (int step = 0; step < 200; ++step) value = value * 0.5f + 1.0f;  // goes to 2
+  for (int step = 0; step < 200; ++step) value = value * 0.5f + 1.0f;  // converges to 2
   x[i] = value;
 }
 """
@@ -27,7 +27,7 @@ async def main() -> None:
     streams = [device.create_stream(), device.create_stream()]
     first, second = streams
 
-    # Only page-locked host memory is copied while the host goes on.
+    # Only page-locked host memory is copied while the host continues.
     host = PinnedMemoryResource().allocate(4 * CHUNK * CHUNKS, stream=first)
     first.sync()
     data = np.from_dlpack(host).view(np.float32).reshape(CHUNKS, CHUNK)

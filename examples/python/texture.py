@@ -28,7 +28,7 @@ def main() -> None:
         address_mode="clamp",  # beyond the edge lies the edge
         filter_mode="linear",  # a point between pixels is a mix of four
         read_mode="normalized_float",  # 0..255 reads as 0..1
-        normalized_coords=True,  # the picture goes from 0 to 1
+        normalized_coords=True,  # coordinates of the picture are 0 to 1
     )
     resource = ResourceDescriptor.from_opaque_array(array)
     width, height = 32, 8
@@ -43,7 +43,7 @@ def main() -> None:
         out.copy_to(result, stream=stream)
         stream.sync()
 
-    # The same mix by hand: 8 bits of fraction is what texture units keep.
+    # The same mix on the host: 8 bits of fraction is what texture units keep.
     points = (np.arange(width) + 0.5) / width * 4 - 0.5
     expected = np.interp(points, np.arange(4), picture[0] / 255)
     assert np.abs(result - expected).max() < 1 / 256

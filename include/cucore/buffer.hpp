@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/buffer.hpp: a piece of memory that a device can use, freed when its owner goes.
+// cucore/buffer.hpp: an owner of memory that a device can access.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ struct MemoryTraits {
 /// What the driver says about an address; memory that it does not know is the host's own.
 [[nodiscard]] CUCORE_EXPORT MemoryTraits memory_traits(CUdeviceptr ptr) noexcept;
 
-/// Owns (or, made with view(), names) memory. Moves, never copies. The memory goes back to its
-/// resource on the stream it was allocated on, or the one given to close(), so that work queued
-/// there before still finds it.
+/// Owns (or, made with view(), names) memory. Moves, never copies. The memory is returned
+/// to its resource on the stream it was allocated on, or the one given to close(), so that work
+/// queued there before still finds it.
 class CUCORE_EXPORT Buffer {
  public:
   Buffer() = default;  ///< Closed: names nothing.
@@ -48,7 +48,7 @@ class CUCORE_EXPORT Buffer {
                       const Stream& stream) {
     return Buffer{ptr, size, std::move(resource), stream};
   }
-  /// Names memory somebody else owns; `owner` is kept as long as this.
+  /// A view of memory with another owner; keeps `owner` alive.
   static Buffer view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> owner = nullptr);
 
   /// The memory without owning it.
@@ -56,7 +56,7 @@ class CUCORE_EXPORT Buffer {
   /// the address; 0 when closed
   [[nodiscard]] CUdeviceptr handle() const noexcept { return ptr_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }  ///< in bytes
-  /// Where it goes back to; null for a view.
+  /// The resource that frees it; null for a view.
   [[nodiscard]] const std::shared_ptr<MemoryResource>& memory_resource() const noexcept {
     return resource_;
   }

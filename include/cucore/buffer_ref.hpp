@@ -10,8 +10,8 @@
 
 namespace cucore {
 
-/// Names memory that somebody else owns: device, managed or host memory. Pass by value; must not
-/// outlive the memory. A Buffer converts to it.
+/// A view of memory: device, managed or host memory. Pass by value; must not outlive the memory.
+/// A Buffer converts to it.
 class BufferRef {
  public:
   constexpr BufferRef() = default;  ///< Names nothing.

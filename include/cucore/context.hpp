@@ -61,7 +61,7 @@ class CUCORE_EXPORT Context : public ContextRef {
   static Context primary(int device);
   /// What is current on this thread; empty when nothing is.
   static Context current();
-  /// A context that somebody else owns, with what the driver says about it. Must not outlive it.
+  /// A view of a context with another owner, with its properties. Must not outlive it.
   static Context view(ContextRef named);
   /// A context that runs on part of a device only. `descriptor` stays the caller's.
   static Context create_green(int device, CUdevResourceDesc descriptor);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/dlpack.hpp: tensors that libraries hand each other without copying, in the types of the
-// DLPack project's own header.
+// cucore/dlpack.hpp: tensors that libraries exchange without copying, in the types of the DLPack
+// project's own header.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ inline constexpr std::uint64_t kDLFlagReadOnly =
     DLPACK_FLAG_BITMASK_READ_ONLY;                    ///< must not be written
 inline constexpr DLPackVersion kDLPackVersion{1, 1};  ///< what is written here
 
-/// A tensor that somebody exported, and what keeps it alive.
+/// A tensor that another library exported, and the owner of its memory.
 struct ImportedTensor {
   DLTensor tensor;              ///< shape and strides are the producer's
   bool readonly;                ///< must not be written

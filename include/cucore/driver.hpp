@@ -54,8 +54,8 @@ inline const DriverTable& driver() {
   return detail::loaded_table.load(std::memory_order_acquire) != nullptr;
 }
 
-/// Destructors ask `probe`, and free nothing once it says yes: the process is on its way out, what
-/// they own goes with it, and to wait for running work would keep it alive. close() works as ever.
+/// Destructors call `probe`, and free nothing once it returns true: the process exits and frees
+/// what they own, and waiting for running work would delay that. close() is not affected.
 CUCORE_EXPORT void leave_to_process_end(bool (*probe)()) noexcept;
 
 namespace detail {

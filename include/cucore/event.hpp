@@ -36,7 +36,7 @@ namespace detail {
 struct DestroyEvent {
   void operator()(CUevent event) const noexcept;
 };
-/// What all copies of one Event share. The event goes before its context.
+/// What all copies of one Event share. The event is destroyed before its context is released.
 struct EventBox {
   Context context{};
   EventOptions options{};

@@ -60,7 +60,8 @@ struct NodeUse {
   CUuserObject object = nullptr;
   CUgraph holder = nullptr;
 };
-/// What all copies of one GraphDefinition share. The graph goes before what it keeps.
+/// What all copies of one GraphDefinition share. The graph is destroyed before the objects that it
+/// keeps.
 struct GraphBox {
   std::shared_ptr<GraphPart> part = std::make_shared<GraphPart>();
   // Of a whole graph, also for the graphs inside it:
@@ -85,7 +86,7 @@ class CUCORE_EXPORT GraphDefinition {
   GraphDefinition() = default;                   ///< Names none.
   static GraphDefinition create();               ///< an empty graph
   static GraphDefinition adopt(CUgraph handle);  ///< takes it over
-  /// Names a graph somebody else owns: a part of `parent`, or one that is being captured.
+  /// A view of a graph with another owner: a part of `parent`, or one that is being captured.
   static GraphDefinition view(CUgraph handle, const GraphDefinition& parent);
   /// A graph inside a node of this one: a body of a conditional node, or the copy that a child node
   /// runs. It names none once the node is destroyed.
@@ -158,15 +159,15 @@ class CUCORE_EXPORT GraphDefinition {
   /// handle or a callback's data has no owner the graph could know, so name it here.
   CUuserObject keep(std::shared_ptr<void> owner);
   /// The same without the driver, which takes microseconds for every graph that keeps something:
-  /// `owner` lives as long as this object and its copies. Whoever hands the driver's handle to
-  /// others calls share() first; what is made here (instantiate, update, add_child) needs no care.
+  /// `owner` lives as long as this object and its copies. Call share() before you pass the
+  /// driver's handle to other code; instantiate, update and add_child do not need it.
   void keep_beside(std::shared_ptr<void> owner, CUgraphNode node = nullptr);
   /// What a node uses from now on, or null: kept as by keep() until the node is destroyed, replaced
   /// with the graph it is in, or uses something else. Graphs already made from this one keep it.
   void use(CUgraphNode node, std::shared_ptr<void> owner);
   /// From now on the driver counts what keep_beside() was given, as if keep() had been.
   void share() const;
-  /// The graph itself lets go of what keep() answered; graphs already made from it do not.
+  /// The graph itself releases what keep() returned; graphs already made from it do not.
   void forget(CUuserObject kept);
 
   [[nodiscard]] std::vector<CUgraphNode> nodes() const;  ///< all of them
@@ -179,8 +180,8 @@ class CUCORE_EXPORT GraphDefinition {
 
   /// Makes it ready to launch; what the graph keeps, the result keeps too.
   [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options = {}) const;
-  /// The same, but what the graph keeps goes to `owners`: the caller keeps it until the last launch
-  /// is done. The driver takes some microseconds for that at every launch.
+  /// The same, but moves what the graph keeps to `owners`: the caller keeps it until the last
+  /// launch is done. The driver would take some microseconds for that at every launch.
   [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options, GraphOwners& owners) const;
   /// Writes it in the DOT language.
   void debug_dot_print(const std::string& path, unsigned flags = 0) const;
@@ -205,9 +206,10 @@ class CUCORE_EXPORT Graph {
   void upload(StreamRef stream) const;
   /// Takes the parameters of a graph of the same shape over; throws with the reason when it cannot.
   void update(const GraphDefinition& source) const;
-  /// The same, but what `source` keeps goes to `owners`, as by instantiate().
+  /// The same, but moves what `source` keeps to `owners`, as instantiate() does.
   void update(const GraphDefinition& source, GraphOwners& owners) const;
   void close() noexcept { exec_.reset(); }  ///< lets go of it; copies keep it
+  [[nodiscard]] bool is_closed() const noexcept { return exec_ == nullptr; }  ///< names none
 
  private:
   explicit Graph(detail::OwnedGraphExec exec) noexcept : exec_{std::move(exec)} {}

@@ -106,13 +106,13 @@ class CUCORE_EXPORT GraphBuilder {
   [[nodiscard]] std::vector<CUgraphNode> captured() const;
   /// Runs a copy of another graph at this point.
   void embed(const GraphDefinition& child);
-  /// Goes on in `count` branches that may run at once: this builder, and those that it returns.
+  /// Forks the capture into `count` parallel branches: this builder, and those that it returns.
   [[nodiscard]] std::vector<GraphBuilder> split(int count);
-  /// Goes on in this branch after all of the others, which are closed.
+  /// Joins the other branches into this one, which continues after all of them. Closes the others.
   void join(std::span<GraphBuilder> others);
   void join(std::span<GraphBuilder* const> others);  ///< the same, wherever they are
-  /// Goes on in one branch after all of these: in the first that split() did not make, else in the
-  /// first. The others are closed. Throws std::invalid_argument below 2.
+  /// Joins branches into one, which continues after all of them: the first that split() did not
+  /// make, else the first. Closes the others. Throws std::invalid_argument below 2.
   static GraphBuilder& join_all(std::span<GraphBuilder* const> builders);
 
   /// What a conditional node decides by; it starts every launch at the default, if one is given.
@@ -126,7 +126,7 @@ class CUCORE_EXPORT GraphBuilder {
   /// Builders for `count` branches; the condition's value names the one that runs.
   [[nodiscard]] std::vector<GraphBuilder> switch_case(GraphCondition condition, unsigned count);
 
-  /// Ends a capture that is still going on and forgets the graph. Does nothing the second time.
+  /// Ends a capture that is in progress and releases the graph. Idempotent.
   void close() noexcept;
 
  private:

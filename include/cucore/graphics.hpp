@@ -32,9 +32,9 @@ class CUCORE_EXPORT GraphicsResource {
   [[nodiscard]] bool is_mapped() const noexcept { return memory_.handle() != 0; }  ///< for CUDA
   /// The memory between map() and unmap(). Throws InvalidStateError where it is not mapped.
   [[nodiscard]] BufferRef memory() const;
-  /// Hands the memory to CUDA until unmap(). Throws InvalidStateError when closed or mapped.
+  /// Maps the memory for CUDA until unmap(). Throws InvalidStateError when closed or mapped.
   BufferRef map(StreamRef stream);
-  /// Hands the memory back to OpenGL. Throws InvalidStateError where it is not mapped.
+  /// Returns the memory to OpenGL. Throws InvalidStateError where it is not mapped.
   void unmap(StreamRef stream);
   /// Unmaps, on the stream given, and unregisters; does nothing the second time.
   void close(StreamRef stream = StreamRef{nullptr});

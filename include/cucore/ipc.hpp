@@ -17,7 +17,7 @@
 namespace cucore {
 
 /// Names a buffer of another process. Plain bytes: send it as it is. Memory of a pool needs the
-/// pool too, which goes as a file descriptor: MemoryPool::export_file_descriptor().
+/// pool too, which is sent as a file descriptor: MemoryPool::export_file_descriptor().
 struct IPCBufferDescriptor {
   /// What the memory is of.
   enum class Kind : std::uint64_t {
@@ -39,10 +39,10 @@ struct IPCBufferDescriptor {
 
 /// Opens memory of another process. `pool` is the pool it is of, opened with
 /// MemoryPool::from_file_descriptor(), null for a plain allocation. Drivers map it once in a
-/// process: buffers share the mapping, which goes in the order of the stream that the last of them
-/// is closed on. Throws std::invalid_argument where it has less bytes than the descriptor says.
-/// `lease` is what makes the exporting process keep the memory, if anything does: it goes when the
-/// mapping does and the work queued on that stream is done.
+/// process: buffers share the mapping, which is unmapped in the order of the stream on which the
+/// last of them is closed. Throws std::invalid_argument where it has less bytes than the descriptor
+/// says. `lease` is what makes the exporting process keep the memory, if anything does: it is
+/// released after the unmapping, when the work queued on that stream is done.
 [[nodiscard]] CUCORE_EXPORT Buffer import_buffer(const std::shared_ptr<MemoryPool>& pool,
                                                  const IPCBufferDescriptor& descriptor,
                                                  const Stream& stream,

@@ -57,9 +57,9 @@ concept HasKernelArgument = requires(const T& object) {
 };
 }  // namespace detail
 
-/// What can be handed to a kernel: a Buffer (its address), a texture, surface or tensor map, or a
-/// value that can be copied byte by byte. Not what only names memory of the host: arrays, spans,
-/// string views.
+/// Types that can be passed to a kernel: a Buffer (its address), a texture, surface or tensor map,
+/// or a value that can be copied byte by byte. Views of host memory (arrays, spans, string views)
+/// are not among them.
 template <class T>
 concept KernelArgument = std::same_as<std::remove_cvref_t<T>, Buffer> ||
     detail::HasKernelArgument<std::remove_cvref_t<T>> ||

@@ -42,7 +42,7 @@ struct SearchReport {
 /// A library that is loaded and stays so: never dlclose the handle.
 struct LoadedDL {
   std::string abs_path{};                          ///< the file
-  bool was_already_loaded_from_elsewhere = false;  ///< somebody else had loaded it
+  bool was_already_loaded_from_elsewhere = false;  ///< other code had loaded it
   void* handle = nullptr;                          ///< dlopen's
   std::string found_via{};                         ///< the step that found it
 };

@@ -28,7 +28,7 @@ class CUCORE_EXPORT ProgramCache {
   [[nodiscard]] virtual std::size_t size() const = 0;  ///< how many entries  ///< entries
 };
 
-/// Keeps code in memory; the least recently used goes first when there is a limit and it is passed.
+/// Keeps code in memory, at most a given number of bytes: evicts the least recently used code.
 class CUCORE_EXPORT InMemoryProgramCache final : public ProgramCache {
  public:
   /// Without a limit nothing is ever dropped.

@@ -52,7 +52,7 @@ namespace detail {
 struct DestroyStream {
   void operator()(CUstream stream) const noexcept;
 };
-/// What all copies of one Stream share. The stream goes before what it needs.
+/// What all copies of one Stream share. The stream is destroyed before the objects that it uses.
 struct StreamBox {
   Context context{};              // a stream keeps its context alive
   std::shared_ptr<void> owner{};  // what a stream made elsewhere belongs to
@@ -76,7 +76,7 @@ class CUCORE_EXPORT Stream : public StreamRef {
   /// True for copies of one another.
   [[nodiscard]] bool is_same(const Stream& other) const noexcept { return box_ == other.box_; }
   void close() noexcept;  ///< lets go of it; copies keep it
-  /// Names the same stream and does not keep it, for whoever knows that a copy lives longer.
+  /// A view of the same stream, for callers that know that another copy lives longer.
   [[nodiscard]] Stream unheld() const noexcept {
     Stream name;
     name.raw_ = raw_;

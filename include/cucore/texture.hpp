@@ -73,7 +73,7 @@ class DriverObject {
 
  private:
   std::uint64_t handle_;
-  Destroy destroy_;  // null: somebody else destroys it
+  Destroy destroy_;  // null: a view
   const char* call_;
   std::shared_ptr<const void> needs_;
 };

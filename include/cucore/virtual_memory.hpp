@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/virtual_memory.hpp: memory whose addresses are reserved apart from what is behind them, so
-// that it can grow in place.
+// cucore/virtual_memory.hpp: virtual memory: addresses are reserved apart from the physical memory
+// that is mapped there, so that an allocation can grow in place.
 #pragma once
 
 #include <cstddef>

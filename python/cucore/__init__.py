@@ -14,7 +14,5 @@ LIBRARY_FOLDER = Path(__file__).parent / "lib"
 CPU_DRIVER_FOLDER = LIBRARY_FOLDER / "cpu"
 #: Folder of our libcudart.so.12 and libcudart.so.13, for programs that nvcc has linked with the shared runtime.
 CUDART_FOLDER = LIBRARY_FOLDER / "cudart"
-#: Folder of programs that stand in for NVIDIA's compilers on the CPU device.
-STAND_IN_FOLDER = Path(__file__).parent / "stand_ins"
 #: Folder of the C++ headers (`#include <cucore/device.hpp>`).
 INCLUDE_FOLDER = Path(__file__).parent / "include"

@@ -21,7 +21,7 @@ from . import CPU_DRIVER_FOLDER, LIBRARY_FOLDER, __version__, environment, mixed
 SITE = Path(__file__).resolve().parents[1]
 INSTALL = 'pip install "cucore[cu13]"'
 SIGNS = {"ok": ("✓", "green"), "note": ("·", "blue"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
-# What cuInit's answers mean for whoever looks after the machine.
+# What the results of cuInit mean for the administrator of the machine.
 DRIVER_FIXES = {
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": ("the driver library and the kernel module are of different versions", "sudo reboot"),
     "CUDA_ERROR_SYSTEM_NOT_READY": ("the fabric manager is not running", "sudo systemctl start nvidia-fabricmanager"),
@@ -72,7 +72,7 @@ def requirers(names: set[str]) -> list[str]:
 
 
 def changed_files() -> tuple[list[str], list[str]]:
-    """(missing, changed) files of ours, by the list that pip keeps; both empty where there is no list."""
+    """(missing, changed) files of this package, by the list that pip keeps; both empty if there is no list."""
     try:
         files = metadata.distribution("cucore").files or []
     except metadata.PackageNotFoundError:

@@ -19,7 +19,7 @@ KEEP_OURS = "pip install --force-reinstall --no-deps cucore"
 
 
 def version_of(distribution: str) -> str | None:
-    """The version of NVIDIA's distribution when its files lie where ours do; None for a metadata wheel of ours, and for none.
+    """The version of NVIDIA's distribution when its files overwrite ours; None for our metadata wheel, and for none.
 
     In another folder they are whole: the path decides whose are imported.
     """

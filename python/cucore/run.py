@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore run`: start a program so that whoever loads `libcuda.so.1` gets the CPU device.
+"""`cucore run`: starts a program in which `libcuda.so.1` is the CPU device.
 
 Programs that load `libcudart.so.12` or `.13` get our runtime library, which uses the same device: NVIDIA's accepts no
 driver but NVIDIA's.
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, STAND_IN_FOLDER, elf, stand_ins, terminal
+from . import CPU_DRIVER_FOLDER, CUDART_FOLDER, elf, stand_ins, terminal
 
 
 def _prepend(variables: dict[str, str], name: str, *values: Path) -> None:
@@ -42,15 +42,11 @@ def has_static_runtime(executable: str) -> bool:
 def environment(
     device: str, devices: int | None = None, executable: str | None = None, cudart: int | None = None
 ) -> dict[str, str]:
-    """The child's environment: ours, with the device chosen, the CPU driver first on the library path, and stand-ins for
-    compilers that make machine code."""
+    """The environment of the program: that of this process with the device, the CPU driver first on the library path, and
+    the stand-ins for compilers that write machine code."""
     result = dict(os.environ, CUCORE_DEVICE=device)
     if device == "cpu":
         _prepend(result, "LD_LIBRARY_PATH", CPU_DRIVER_FOLDER, CUDART_FOLDER)
-        if not result.get("PATH"):
-            result["PATH"] = os.defpath  # a PATH of one folder would hide the system's programs
-        _prepend(result, "PATH", STAND_IN_FOLDER)
-        result["CUCORE_RUN_PYTHON"] = sys.executable
         loaded = preloads(executable) if executable is not None else []
         if cudart is not None:
             loaded = [CUDART_FOLDER / f"libcudart.so.{cudart}"]
@@ -62,27 +58,35 @@ def environment(
     return result
 
 
-def run(program: Sequence[str], device: str = "cpu", devices: int | None = None, cudart: int | None = None) -> int:
-    """Replaces this process by the program; returns only when it cannot be started."""
+def command_of(caller: str, program: Sequence[str], device: str = "cpu") -> list[str] | int:
+    """The command line of a program, with the path of its executable first; an exit status where it cannot be started."""
     command = list(program)
     if command[:1] == ["--"]:
         del command[0]
     if not command:
-        terminal.complain("run", "name a program, as in `cucore run --cpu script.py`")
+        terminal.complain(caller, f"name a program, as in `cucore {caller} script.py`")
         return 2
     if device == "cpu" and not (CPU_DRIVER_FOLDER / "libcuda.so.1").exists():
-        terminal.complain("run", "this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)")
+        terminal.complain(caller, "this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)")
         return 1
     if command[0].endswith(".py") or command[0] in ("-c", "-m"):
         command.insert(0, sys.executable)
     executable = shutil.which(command[0])
     if executable is None:
-        terminal.complain("run", f"{command[0]}: no such program")
+        terminal.complain(caller, f"{command[0]}: no such program")
         return 127
     if device == "cpu" and has_static_runtime(executable):
         terminal.complain(
-            "run",
+            caller,
             f"{command[0]} contains NVIDIA's runtime library, which accepts no driver but NVIDIA's; link it with `nvcc -cudart shared`",
         )
+    return [executable, *command[1:]]
+
+
+def run(program: Sequence[str], device: str = "cpu", devices: int | None = None, cudart: int | None = None) -> int:
+    """Replaces this process by the program; returns only when it cannot be started."""
+    command = command_of("run", program, device)
+    if isinstance(command, int):
+        return command
     sys.stdout.flush()
-    os.execve(executable, command, environment(device, devices, executable, cudart))
+    os.execve(command[0], command, environment(device, devices, command[0], cudart))

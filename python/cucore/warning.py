@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings of all packages: one category, and the line of the user's program instead of one of ours.
+"""Warnings of all packages: one category, reported at the line of the user's program.
 
 import warnings, cucore.warning
 warnings.simplefilter("ignore", cucore.warning.CucoreWarning)
@@ -27,7 +27,7 @@ def _is_import(file: str) -> bool:
 
 
 def user_stacklevel() -> int:
-    """The stacklevel, for whoever calls this function, of the first frame outside of our packages."""
+    """The stacklevel, for the caller of this function, of the first frame outside of our packages."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// all_steps.hpp: cleaning up that goes on when a step fails.
+// all_steps.hpp: cleanup that continues when a step fails.
 #pragma once
 
 #include <exception>

@@ -29,7 +29,7 @@ Waiting& waiting() {
   return w;
 }
 
-/// Also when the capture has failed and nobody has ended it yet.
+/// True also for a failed capture that has not been ended yet.
 bool is_in_capture(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// captured_free.hpp: memory that goes while its stream is being captured. A free would be a node of
-// the graph then, which takes memory of graphs alone.
+// captured_free.hpp: frees of memory while its stream is being captured. The capture would turn
+// the free into a node of the graph, and such a node accepts memory of graph allocations only.
 #pragma once
 
 #include "cucore/export.hpp"

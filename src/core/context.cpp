@@ -38,8 +38,8 @@ Context Context::primary(int device) {
   CUdevice handle = 0;
   CUCORE_CALL(cuDeviceGet(&handle, device));
   if (const auto found = all.by_device.find(device); found != all.by_device.end()) {
-    // Somebody may have reset it, or released it more often than retained: it is gone then, until
-    // it is retained again.
+    // Other code may have reset it, or released it more often than retained it: then it does not
+    // exist until it is retained again.
     unsigned flags = 0;
     int active = 0;
     CUCORE_CALL(cuDevicePrimaryCtxGetState(handle, &flags, &active));

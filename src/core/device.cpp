@@ -33,11 +33,11 @@ std::vector<Device> Device::all() {
   return devices;
 }
 
-/// Whose primary context was current when it was reset; 0 where nobody knows.
+/// The device whose primary context was current when it was reset; 0 if that is unknown.
 static int device_of_destroyed_context() {
   try {
     if (const Context context = Context::current(); context.is_primary()) return context.device();
-  } catch (const CUDAError&) {  // nobody knows whose it was
+  } catch (const CUDAError&) {  // unknown
   }
   return 0;
 }

@@ -19,26 +19,27 @@ namespace {
 
 using Owner = std::shared_ptr<void>;
 
-/// Owners no graph needs any more. Never destroyed: the driver may call until the process ends.
-struct Forgotten {
+/// Owners that no graph needs any more, to be released later. Never destroyed: the driver may call
+/// until the process ends.
+struct DeferredOwners {
   cucore::detail::Mutex mutex;
   std::vector<Owner> owners;
   void (*notify)() = nullptr;
 };
-Forgotten& forgotten() {
-  static Forgotten* const instance = new Forgotten;
+DeferredOwners& deferred_owners() {
+  static DeferredOwners* const instance = new DeferredOwners;
   return *instance;
 }
 
 }  // namespace
 
-// Runs on a thread of the driver or inside cuGraphDestroy. What an owner does when it goes (free
-// memory, unload code) is not allowed there, so it waits.
+// Runs on a thread of the driver or inside cuGraphDestroy. The destructor of an owner frees
+// memory or unloads code, which is not allowed there, so it is deferred.
 void CUDA_CB forget_owner(void* data) {
   auto* owner = static_cast<Owner*>(data);
   void (*notify)() = nullptr;
   {
-    Forgotten& all = forgotten();
+    DeferredOwners& all = deferred_owners();
     const std::lock_guard lock{all.mutex};
     all.owners.push_back(std::move(*owner));
     notify = all.notify;
@@ -49,13 +50,13 @@ void CUDA_CB forget_owner(void* data) {
 
 void release_deferred_owners() {
   std::vector<Owner> owners;  // dropped outside the lock: an owner may hold graphs of its own
-  Forgotten& all = forgotten();
+  DeferredOwners& all = deferred_owners();
   const std::lock_guard lock{all.mutex};
   owners.swap(all.owners);
 }
 
 void set_release_hook(void (*notify)()) {
-  Forgotten& all = forgotten();
+  DeferredOwners& all = deferred_owners();
   const std::lock_guard lock{all.mutex};
   all.notify = notify;
 }
@@ -213,8 +214,8 @@ detail::NodeUse hold_too(detail::GraphBox* box, CUuserObject object) {
 }
 
 /// Notes what the nodes of a copy use. Its nodes are those of `source`, in the same order; where a
-/// driver has another order, what they use stays until the whole graph goes. `holders` are graphs
-/// and their copies: the copy of a graph holds what the graph holds.
+/// driver has another order, what they use stays until the whole graph is destroyed. `holders` are
+/// graphs and their copies: the copy of a graph holds what the graph holds.
 void copy_uses_into(detail::GraphBox* box, CUgraph copy, const detail::GraphBox* from,
                     CUgraph source, std::map<CUgraph, CUgraph>& holders) {
   holders[source] = copy;

@@ -37,7 +37,8 @@ class Library {
 
   [[nodiscard]] CUlibrary handle() const noexcept { return handle_; }
   /// The handle for a program that may unload the library itself, as numba-cuda does. From now on
-  /// nobody else unloads it: a second unload could hit another library with the same handle.
+  /// this object does not unload it: a second unload could hit another library with the same
+  /// handle.
   [[nodiscard]] CUlibrary lend() noexcept {
     lent_.store(true, std::memory_order_relaxed);
     return handle_;

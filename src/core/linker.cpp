@@ -45,8 +45,8 @@ std::string link_for_cpu_device(Linker::Implementation& job, CodeType target) {
   return make_container({}, ptx);
 }
 
-/// "sm_90", "compute_90", "lto_90", with "a" or "f" behind it where an architecture has features of
-/// its own. nvJitLink and the driver would take other text for no architecture at all.
+/// "sm_90", "compute_90", "lto_90", with the suffix "a" or "f" for architecture-specific features.
+/// nvJitLink and the driver would take other text for no architecture at all.
 void require_arch(const std::string& arch) {
   for (const std::string_view kind : {"sm_", "compute_", "lto_"}) {
     if (!arch.starts_with(kind)) continue;

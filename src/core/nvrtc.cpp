@@ -18,10 +18,10 @@
 namespace cucore::detail {
 namespace {
 
-/// A compilation takes some megabytes from the heap and gives all of them back. glibc would hand
+/// A compilation takes some megabytes from the heap and gives all of them back. glibc would return
 /// them to the system each time, and the next compilation would take its pages one fault at a time:
-/// a tenth of what a small kernel takes. A block of this size that has been freed tells glibc that
-/// such memory comes and goes (mallopt(3), M_MMAP_THRESHOLD), unless the program has set its own.
+/// a tenth of what a small kernel takes. A block of this size that has been freed makes glibc
+/// keep such memory (mallopt(3), M_MMAP_THRESHOLD), unless the program has set its own.
 void keep_heap() noexcept {
   void* volatile block = std::malloc(std::size_t{8} << 20);
   std::free(block);

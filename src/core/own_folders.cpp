@@ -14,7 +14,7 @@ void make_own_folders(const std::filesystem::path& folder) {
   for (const auto& part : folder.lexically_normal()) {
     made /= part;
     if (::mkdir(made.c_str(), S_IRWXU) == 0 || errno == EEXIST) continue;
-    // A folder above may be one that nobody can write to, and be there.
+    // A parent folder may exist and not be writable.
     const int why = errno;
     struct stat status;
     if (::stat(made.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;

@@ -34,7 +34,7 @@ class PtxWords {
     for (++at_; at_ < text_.size() && is_word(text_[at_]) && text_[at_] != '.';) ++at_;
     return text_.substr(start, at_ - start);
   }
-  /// Goes behind the next ".entry" outside comments and string literals; false where there is none.
+  /// Advances past the next ".entry" outside comments and string literals; false if there is none.
   bool find_entry() {
     constexpr std::string_view kEntry = ".entry";
     while (at_ < text_.size()) {
@@ -50,7 +50,7 @@ class PtxWords {
   }
 
  private:
-  /// Goes behind a comment or string literal that starts here.
+  /// Advances past a comment or string literal that starts here.
   bool skip_literal() {
     const std::string_view rest = text_.substr(std::min(at_, text_.size()));
     if (rest.starts_with("//")) {
@@ -234,8 +234,8 @@ bool apply_declaration(const std::vector<DeclaredParam>& declared, std::vector<P
   }
   names.resize(params.size());
   for (std::size_t i = 0; i < params.size(); ++i) {
-    params[i].kind = declared[i].kind;
-    names[i] = declared[i].name;
+    if (declared[i].kind != ParamKind::unknown) params[i].kind = declared[i].kind;
+    if (!declared[i].name.empty()) names[i] = declared[i].name;
   }
   return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_cache_file.cpp: the cache on disk. Everything goes through a descriptor of its folder, so
+// program_cache_file.cpp: the cache on disk. All file operations use a descriptor of its folder, so
 // that the folder that was checked is the folder that is used; no link is followed.
 #include <dirent.h>
 #include <fcntl.h>
@@ -168,7 +168,7 @@ const std::filesystem::path& FileStreamProgramCache::folder() const noexcept {
 
 std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
   const std::string name = file_name(key);
-  // Not blocking: an entry may be anything, also a pipe that nobody writes to.
+  // Non-blocking: an entry may be any file, also a pipe without a writer.
   const Descriptor file{
       ::openat(state_->folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
   if (file.get() < 0) return std::nullopt;

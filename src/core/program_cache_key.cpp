@@ -132,7 +132,7 @@ std::string make_program_cache_key(std::string_view code, SourceType type,
   }
   if (!extra_digest) {
     if (const std::string unseen = unseen_inputs(code, type, options); !unseen.empty()) {
-      throw std::invalid_argument{"a cache key cannot see the files behind " + unseen +
+      throw std::invalid_argument{"the cache key does not cover the files read through " + unseen +
                                   ": pass extra_digest, a digest of their contents"};
     }
   }

@@ -108,7 +108,7 @@ ObjectCode NvvmProgram::compile(CodeType target, std::span<const std::string> na
   if (target != CodeType::ltoir) {
     while (bytes.ends_with('\0')) bytes.pop_back();
   }
-  if (target == CodeType::cubin) {  // libNVVM stops at PTX; the linker goes on
+  if (target == CodeType::cubin) {  // libNVVM stops at PTX; the linker compiles it
     ProgramOptions rest;
     rest.name = options_.name;
     rest.arch = options_.arch;

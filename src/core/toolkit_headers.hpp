@@ -11,7 +11,7 @@
 
 namespace cucore::detail {
 
-/// The folder to add behind the include folders of `flags` so that the runtime's headers in them
+/// The folder to append to the include folders of `flags` so that the runtime's headers in them
 /// find the compiler's (crt/), which CUDA's wheels ship in a package of their own. Nothing when no
 /// folder holds the runtime's headers or one holds the compiler's too; `search` is asked otherwise.
 std::optional<std::string> folder_to_add(const std::vector<std::string>& flags,

@@ -67,7 +67,7 @@ struct VirtualMemoryResource::Reservation {
 
 /// Memory at addresses; unmapped with this.
 struct VirtualMemoryResource::Mapping {
-  Mapping(CUdeviceptr at, std::shared_ptr<Physical> behind) : ptr{at}, memory{std::move(behind)} {
+  Mapping(CUdeviceptr at, std::shared_ptr<Physical> mapped) : ptr{at}, memory{std::move(mapped)} {
     CUCORE_CALL(cuMemMap(at, memory->size(), 0, memory->handle(), 0));
   }
   Mapping(Mapping&& other) noexcept : ptr{other.ptr}, memory{std::move(other.memory)} {}

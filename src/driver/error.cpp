@@ -141,7 +141,7 @@ std::string faulty_kernel(const std::string& report) {
   return report.substr(0, report.find_first_of(": ", 7));
 }
 
-/// The text behind the name of the code, and the report of the device.
+/// The text that follows the name of the code, and the report of the device.
 std::string fault_text(CUresult code, const std::string& function) {
   const std::string report = detail::last_fault_report();
   FirstFault& first = first_fault();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// at_exit.hpp: what an extension module forgets when the interpreter begins to end.
+// at_exit.hpp: functions of an extension module that run when the interpreter begins to exit.
 #pragma once
 
 #include <Python.h>
 
 namespace cucore::python {
 
-/// Runs a function when the interpreter begins to end: all of Python still works then, and
-/// programs' own exit functions that were registered before run later, so that what is forgotten
-/// must be found again by whoever asks. For references to classes and functions that would keep a
-/// module, and with it the variables of a program, alive. (What programs gave us to keep, kept.hpp,
-/// has to last longer: until the module itself ends.)
+/// Runs a function when the interpreter begins to exit. All of Python still works then, and exit
+/// functions that the program registered earlier run later, so a reference that is released here
+/// must be looked up again on its next use. For references to classes and functions that would keep
+/// a module, and with it the variables of a program, alive. (Objects that programs gave us to keep,
+/// kept.hpp, are released later: when the module itself is destroyed.)
 inline void at_exit(void (*function)()) noexcept {
   static PyMethodDef method{
       "forget",
@@ -27,7 +27,7 @@ inline void at_exit(void (*function)()) noexcept {
   Py_XDECREF(call);
   Py_XDECREF(capsule);
   Py_XDECREF(module);
-  PyErr_Clear();  // then it is never forgotten
+  PyErr_Clear();  // then it is never called
 }
 
 }  // namespace cucore::python

@@ -14,7 +14,8 @@
 namespace cucore::python {
 
 /// Whether a type lives as long as the process anyway: it is built in, or the one that its module
-/// has under its name. A class made in a function goes, and what its methods close over with it.
+/// has under its name. A class made in a function is destroyed, with the variables that its methods
+/// capture.
 inline bool lives_on(PyTypeObject* type) {
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return true;
   PyObject* const object = reinterpret_cast<PyObject*>(type);

@@ -52,7 +52,7 @@ cudaError_t enumerate(cudaKernel_t* out, unsigned count, cudaLibrary_t library) 
   });
 }
 
-/// Forgets the library's kernels: the driver may give their addresses to functions that are made
+/// Removes the library's kernels: the driver may give their addresses to functions that are made
 /// later.
 cudaError_t unload_library(cudaLibrary_t library) {
   return call_with_context([=](const DriverTable& d) {

@@ -60,7 +60,7 @@ Registry& registry() {
 }
 
 /// Loads the image of a fat binary once. A failure is not stored: a later call may find a driver.
-/// The driver's explanation goes to stderr, once per binary, because an error code has no text of
+/// Prints the driver's explanation to stderr, once per binary, because an error code has no text of
 /// its own and programs of this API have no log.
 CUresult load(const DriverTable& d, FatBinary& binary, CUlibrary* library) {
   const std::lock_guard lock{binary.mutex};

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for NVIDIA's compilers: `ptxas` of the CPU device, and the variables that put it in front."""
+"""Stand-ins for NVIDIA's compilers `ptxas` and `nvcc`, and the variables that put them first on `PATH`."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -82,14 +84,30 @@ def test_ptxas_version_has_the_release_that_compilers_search_for() -> None:
     assert "Cuda compilation tools, release 13." in ptxas("--version").stdout
 
 
-def under_run(*program: str, **variables: str) -> str:
-    """The output of a program; without the variables of a plugin that runs this test."""
-    command = [sys.executable, "-m", "cucore", "run", "--cpu", *program]
-    ours = {"LD_PRELOAD", "CUCORE_PTXAS", *stand_ins.PTXAS_VARIABLES}
+def clean_environment() -> dict[str, str]:
+    """The environment without the variables of a plugin that runs this test."""
+    ours = {"LD_PRELOAD", "CUCORE_PTXAS", "CUCORE_RUN_PYTHON", "CUCORE_STAND_INS", *stand_ins.PTXAS_VARIABLES}
     clean = {k: v for k, v in os.environ.items() if k not in ours}
-    done = subprocess.run(command, capture_output=True, text=True, env={**clean, **variables})
+    folders = {str(stand_ins.PTXAS.parent), str(stand_ins.NVCC.parent)}
+    clean["PATH"] = os.pathsep.join(f for f in clean["PATH"].split(os.pathsep) if f not in folders)
+    return clean
+
+
+def under_run(*program: str, **variables: str) -> str:
+    """The output of a program."""
+    command = [sys.executable, "-m", "cucore", "run", "--cpu", *program]
+    done = subprocess.run(command, capture_output=True, text=True, env=clean_environment() | variables)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_run_puts_nvcc_on_the_path() -> None:
+    assert under_run(sys.executable, "-c", "import shutil; print(shutil.which('nvcc'))").strip() == str(stand_ins.NVCC)
+
+
+def test_without_a_path_programs_are_found_in_the_default_folders() -> None:
+    assert stand_ins.variables({})["PATH"].endswith(os.defpath)
+    assert stand_ins.variables({"PATH": ""})["PATH"].endswith(os.defpath)
 
 
 def test_run_puts_ptxas_on_the_path_and_into_the_variables_of_triton() -> None:
@@ -107,11 +125,12 @@ def test_variables_of_the_user_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made["PATH"].split(os.pathsep)[-1] == "/usr/bin"
 
 
-def test_stand_ins_can_be_switched_off() -> None:
+def test_run_without_stand_ins_changes_neither_the_path_nor_the_preloads() -> None:
     assert stand_ins.variables({"CUCORE_STAND_INS": "0"}) == {}
-    assert "LD_PRELOAD" not in under_run(
-        sys.executable, "-c", "import os; print(sorted(os.environ))", CUCORE_STAND_INS="0"
-    )
+    script = "import json, os; print(json.dumps(dict(os.environ)))"
+    seen = json.loads(under_run(sys.executable, "-c", script, CUCORE_STAND_INS="0"))
+    assert seen["PATH"] == clean_environment()["PATH"]
+    assert not {"LD_PRELOAD", "CUCORE_PTXAS", "CUCORE_RUN_PYTHON", *stand_ins.PTXAS_VARIABLES} & seen.keys()
 
 
 def test_program_named_ptxas_is_replaced_wherever_it_lies(tmp_path: Path) -> None:
@@ -129,17 +148,26 @@ def test_tileiras_compiles_for_a_target_without_hidden_parameters(tmp_path: Path
     assert under_run(str(program), "--gpu-name=sm_100a") == "--gpu-name=sm_80\n"
 
 
-def test_plugin_puts_the_stand_ins_in_front(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(
-        "import os, shutil\n"
-        "def test_it():\n"
-        f"    assert shutil.which('ptxas') == {str(stand_ins.PTXAS)!r}\n"
-        "    assert os.environ['TRITON_PTXAS_PATH']\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "cucore.pytest_plugin", "--cuda-device=cpu", str(tmp_path)]
-    clean = {k: v for k, v in os.environ.items() if k not in stand_ins.PTXAS_VARIABLES}
-    done = subprocess.run(command, capture_output=True, text=True, env=clean)
+def under_plugin(folder: Path, test: str, **variables: str) -> None:
+    """Runs the body of a test with the pytest plugin."""
+    (folder / "test_it.py").write_text("import os, shutil\ndef test_it():\n" + textwrap.indent(test, "    "))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "cucore.pytest_plugin", "--cuda-device=cpu", str(folder)]
+    environment = clean_environment() | variables
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if "already registered" in done.stderr:  # installed as an entry point
         del command[4:6]
-        done = subprocess.run(command, capture_output=True, text=True, env=clean)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_plugin_puts_the_stand_ins_first_on_the_path(tmp_path: Path) -> None:
+    under_plugin(
+        tmp_path,
+        f"assert shutil.which('ptxas') == {str(stand_ins.PTXAS)!r}\n"
+        f"assert shutil.which('nvcc') == {str(stand_ins.NVCC)!r}\n"
+        "assert os.environ['TRITON_PTXAS_PATH']\n",
+    )
+
+
+def test_plugin_without_stand_ins_leaves_the_path_alone(tmp_path: Path) -> None:
+    under_plugin(tmp_path, f"assert os.environ['PATH'] == {clean_environment()['PATH']!r}\n", CUCORE_STAND_INS="0")

@@ -22,6 +22,6 @@ REASONS = {
     "fft": "Twiddle factors and strides differ per stage: addresses are gathers and scatters in most of them.",
     "compact": "Places come from a ballot per warp: W is 32, and the stores are scatters under masks.",
     "layer_norm": "Two block reductions with a barrier per step, where the native side keeps the sums in registers.",
-    "dot": "The sum over a block goes through shared memory with a barrier per step; the native side keeps it in registers.",
+    "dot": "The sum over a block uses shared memory with a barrier per step; the native side keeps it in registers.",
     "grayscale": "Bytes computed as 32-bit numbers use a quarter of each register.",
 }

@@ -54,7 +54,7 @@ void Checker::show_progress(Worker& worker, const BlockContext& c) {
                100.0 * static_cast<double>(begun_ - 1) / static_cast<double>(all));
 }
 
-void Checker::begin(Worker& worker, Block& block) {
+void Checker::block_starts(Worker& worker, Block& block) {
   show_progress(worker, block.context);
   CheckedBlock& checked = blocks_[&block];
   checked = CheckedBlock{};
@@ -66,8 +66,6 @@ void Checker::begin(Worker& worker, Block& block) {
   if (checks(kRace)) checked.shared.resize(bytes / 4 + 2);
   if (checks(kInit)) checked.written.resize(bytes + 16);
 }
-
-void Checker::end(Block& block) { blocks_.erase(&block); }
 
 Checker::Where Checker::locate(Worker& worker, std::uintptr_t address, std::uint32_t flags) {
   Block& block = *worker.current().block;
@@ -214,12 +212,18 @@ void Checker::local(std::uintptr_t address, std::size_t bytes) {
 
 using namespace cucpu;
 
+/// The checker of the running grid; null if it runs without check mode. No other class observes
+/// grids.
+static Checker* checker_of(Worker& worker) {
+  return static_cast<Checker*>(worker.grid().observer());
+}
+
 extern "C" {
 
 void cucpu_rt_check(std::uint64_t address, std::uint32_t bytes, std::uint32_t flags,
                     std::uint64_t value, std::uint64_t root) {
   Worker& worker = *Worker::running();
-  Checker* const checker = worker.grid().checker();
+  Checker* const checker = checker_of(worker);
   if (!checker) return;
   checker->access(worker, {address, bytes, flags, value, root,
                            reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1});
@@ -227,22 +231,22 @@ void cucpu_rt_check(std::uint64_t address, std::uint32_t bytes, std::uint32_t fl
 }
 
 void cucpu_rt_check_local(std::uint64_t address, std::uint64_t bytes) {
-  if (Checker* const checker = Worker::running()->grid().checker()) checker->local(address, bytes);
+  if (Checker* const checker = checker_of(*Worker::running())) checker->local(address, bytes);
 }
 
 void cucpu_rt_check_fence() {
   Worker& worker = *Worker::running();
-  if (Checker* const checker = worker.grid().checker()) checker->fence(worker);
+  if (Checker* const checker = checker_of(worker)) checker->fence(worker);
 }
 
 void cucpu_rt_check_sync(std::uint64_t address) {
   Worker& worker = *Worker::running();
-  if (Checker* const checker = worker.grid().checker()) checker->synchronizes(worker, address);
+  if (Checker* const checker = checker_of(worker)) checker->synchronizes(worker, address);
 }
 
 void cucpu_rt_check_writes(std::uint64_t address, std::uint64_t bytes) {
   Worker& worker = *Worker::running();
-  if (Checker* const checker = worker.grid().checker()) checker->writes(worker, address, bytes);
+  if (Checker* const checker = checker_of(worker)) checker->writes(worker, address, bytes);
 }
 
 }  // extern "C"

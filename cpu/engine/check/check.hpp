@@ -16,10 +16,9 @@
 
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/run/block.hpp"
+#include "cpu/engine/run/grid_observer.hpp"
 
 namespace cucpu {
-
-class Worker;
 
 /// One access of a thread, as reported by instrumented code.
 struct CheckedAccess {
@@ -63,15 +62,13 @@ struct CheckedBlock {
       known;  ///< by block: accesses of other blocks up to this time are ordered
 };
 
-/// The checks of one grid. One host thread runs a checked grid, so events are totally ordered and
-/// no locks are needed.
-class Checker {
+/// The checks of one grid: the observer of its blocks, and the target of the routines that
+/// instrumented code calls. One host thread runs an observed grid, so it needs no locks.
+class Checker final : public GridObserver {
  public:
   explicit Checker(std::shared_ptr<const check::Options> options) : options_{std::move(options)} {}
   [[nodiscard]] bool checks(unsigned kind) const { return (options_->kinds & kind) != 0; }
 
-  void begin(Worker&, Block&);
-  void end(Block&);
   void access(Worker&, const CheckedAccess&);
   void local(std::uintptr_t address,
              std::size_t bytes);  ///< the lifetime of a local variable starts, uninitialized
@@ -81,13 +78,13 @@ class Checker {
   void writes(Worker&, std::uintptr_t address,
               std::size_t bytes);  ///< a routine initialized this memory
 
-  // Threads synchronize.
-  void barrier_arrived(Worker&, const void* pc);
-  /// `whole_block`: a barrier without a count of threads.
-  void barrier_done(Worker&, Block&, const std::vector<Fiber*>& waiters, bool whole_block);
-  void warp_done(Block&, std::uint32_t warp, std::uint32_t lanes);
-  void warp_arrived(Worker&, std::uint32_t mask, const void* pc);
-  void cluster_done(Cluster&);
+  void block_starts(Worker&, Block&) override;
+  void barrier_arrives(Worker&, const void* pc) override;
+  void barrier_completes(Worker&, Block&, const std::vector<Fiber*>& waiters,
+                         bool whole_block) override;
+  void warp_arrives(Worker&, std::uint32_t mask, const void* pc) override;
+  void warp_completes(Block&, std::uint32_t warp, std::uint32_t lanes) override;
+  void cluster_barrier_completes(Cluster&) override;
 
  private:
   struct Where {

@@ -133,12 +133,12 @@ void Checker::synchronizes(Worker& worker, std::uintptr_t address) {
 
 // ---- synchronization of threads ----
 
-void Checker::barrier_arrived(Worker& worker, const void* pc) {
+void Checker::barrier_arrives(Worker& worker, const void* pc) {
   of(*worker.current().block).threads[worker.current().thread.linear].barrier = pc;
 }
 
-void Checker::barrier_done(Worker& worker, Block& block, const std::vector<Fiber*>& waiters,
-                           bool whole_block) {
+void Checker::barrier_completes(Worker& worker, Block& block, const std::vector<Fiber*>& waiters,
+                                bool whole_block) {
   CheckedBlock& checked = of(block);
   ++now_;
   for (const Fiber* fiber : waiters) checked.threads[fiber->thread.linear].block_floor = now_;
@@ -181,7 +181,7 @@ void Checker::barrier_done(Worker& worker, Block& block, const std::vector<Fiber
   }
 }
 
-void Checker::warp_arrived(Worker& worker, std::uint32_t mask, const void* pc) {
+void Checker::warp_arrives(Worker& worker, std::uint32_t mask, const void* pc) {
   if (!checks(kSync)) return;
   const Fiber& self = worker.current();
   const std::uint32_t lane = self.thread.linear % 32, w = self.thread.linear / 32;
@@ -204,14 +204,14 @@ void Checker::warp_arrived(Worker& worker, std::uint32_t mask, const void* pc) {
   report(worker, kSync, 719, "wrong warp mask", text, reinterpret_cast<std::uintptr_t>(pc) - 1);
 }
 
-void Checker::warp_done(Block& block, std::uint32_t warp, std::uint32_t lanes) {
+void Checker::warp_completes(Block& block, std::uint32_t warp, std::uint32_t lanes) {
   CheckedBlock& checked = of(block);
   ++now_;
   for (std::uint32_t lane = 0; lane < 32; ++lane)
     if ((lanes >> lane & 1) != 0) checked.threads[warp * 32 + lane].warp_floor = now_;
 }
 
-void Checker::cluster_done(Cluster& cluster) {
+void Checker::cluster_barrier_completes(Cluster& cluster) {
   ++now_;
   for (const Block* block : cluster.blocks) {
     CheckedBlock& checked = of(*block);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/run/barrier.cpp: the barriers of a block for threads on fibers, and the routines for
 // barriers, yields and the end of a thread.
-#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
 
@@ -9,12 +8,12 @@ namespace cucpu {
 
 void ThreadScheduler::complete_barrier(Block& block, Barrier& barrier) {
   --block.pending_barriers;
-  if (Checker* checker = worker_.grid().checker()) {
+  if (GridObserver* const observer = worker_.grid().observer()) {
     std::vector<Fiber*> together = barrier.waiters.all();
     if (current_ && current_->block == &block && current_->wait == Wait::kRunning &&
         current_->arriving)
       together.push_back(current_);  // the last to arrive does not wait
-    checker->barrier_done(worker_, block, together, barrier.expected == 0);
+    observer->barrier_completes(worker_, block, together, barrier.expected == 0);
   }
   const std::uint64_t result = barrier.set | std::uint64_t{barrier.arrived} << 32;
   barrier.arrived = barrier.set = barrier.expected = 0;
@@ -42,7 +41,8 @@ std::uint64_t ThreadScheduler::barrier(std::uint32_t id, std::uint32_t threads, 
         715, nullptr,
         "a barrier of " + std::to_string(threads) + " threads: not a multiple of the warp size");
   Barrier& barrier = block.barriers[id];
-  if (Checker* checker = worker_.grid().checker()) checker->barrier_arrived(worker_, pc);
+  if (GridObserver* const observer = worker_.grid().observer())
+    observer->barrier_arrives(worker_, pc);
   if (barrier.arrived == 0) ++block.pending_barriers;
   if (threads != 0) barrier.expected = threads;
   ++barrier.arrived;

@@ -30,7 +30,7 @@ std::uint32_t reserved_shared_offset(const Code& code, const LaunchShape& shape)
   // Check mode reports accesses to this gap: no variable lies there.
   constexpr std::size_t kGap = 4096;
   return static_cast<std::uint32_t>(round_up(shared_bytes(code, shape), 128) +
-                                    (code.check ? kGap : 0));
+                                    (code.make_observer ? kGap : 0));
 }
 
 ResidentPool::~ResidentPool() {

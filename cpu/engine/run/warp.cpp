@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstring>
 
-#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
 
@@ -138,7 +137,8 @@ bool ThreadScheduler::try_warp_operation(Block& block, std::uint32_t w, std::uin
   Warp& warp = block.warps[w];
   PendingWarpOperation& r = *warp.open[slot];
   if ((r.mask & warp.live & ~r.arrived) != 0 || r.arrived == 0) return false;
-  if (worker_.grid().checker()) worker_.grid().checker()->warp_done(block, w, r.arrived);
+  if (GridObserver* const observer = worker_.grid().observer())
+    observer->warp_completes(block, w, r.arrived);
   std::uint64_t result[32];
   compute(r, result);
   for_lanes(r.arrived, [&](std::uint32_t lane) {
@@ -234,9 +234,9 @@ std::uint64_t ThreadScheduler::warp_operation(std::uint32_t kind, std::uint32_t 
   Fiber& self = *current_;
   const std::uint32_t w = self.thread.linear / 32, lane = self.thread.linear % 32, bit = 1U << lane;
   Warp& warp = self.block->warps[w];
-  if (Checker* checker = worker_.grid().checker();
-      checker && kind != static_cast<std::uint32_t>(WarpOp::kCall)) {
-    checker->warp_arrived(worker_, mask, pc);
+  if (GridObserver* const observer = worker_.grid().observer();
+      observer && kind != static_cast<std::uint32_t>(WarpOp::kCall)) {
+    observer->warp_arrives(worker_, mask, pc);
     if (worker_.current_fault().code != 0) abandon_fiber();
   }
   mask |= bit;

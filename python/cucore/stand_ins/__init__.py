@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from .. import CPU_DRIVER_FOLDER, LIBRARY_FOLDER
 
-FOLDER = CPU_DRIVER_FOLDER / "bin"
-PTXAS = FOLDER / "ptxas"
+PTXAS = CPU_DRIVER_FOLDER / "bin" / "ptxas"
+NVCC = Path(__file__).parent / "nvcc"
 PRELOAD = CPU_DRIVER_FOLDER / "libcucore_stand_ins.so"
 #: Variables by which packages let users name a ptxas.
 PTXAS_VARIABLES = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
@@ -22,8 +24,14 @@ def variables(now: Mapping[str, str]) -> dict[str, str]:
     children. What the user has set stays; CUCORE_STAND_INS=0 switches them off."""
     if now.get("CUCORE_STAND_INS") == "0" or not PTXAS.exists():
         return {}
-    path = [folder for folder in now.get("PATH", os.defpath).split(os.pathsep) if folder != str(FOLDER)]
-    result = {"CUCORE_PTXAS": str(PTXAS), "PATH": os.pathsep.join([str(FOLDER), *path])}
+    ours = [str(PTXAS.parent), str(NVCC.parent)]
+    # Without a PATH programs are searched in os.defpath; a PATH of these folders alone would hide them.
+    path = [folder for folder in (now.get("PATH") or os.defpath).split(os.pathsep) if folder not in ours]
+    result = {
+        "PATH": os.pathsep.join([*ours, *path]),
+        "CUCORE_PTXAS": str(PTXAS),
+        "CUCORE_RUN_PYTHON": sys.executable,  # runs nvcc.py
+    }
     result |= {name: str(PTXAS) for name in PTXAS_VARIABLES if name not in now}
     if PRELOAD.exists():
         others = now.get("LD_PRELOAD", "").replace(":", " ").split()  # runtimes of sanitizers must come first

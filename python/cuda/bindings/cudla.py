@@ -125,7 +125,7 @@ def check_status(status: int) -> None:
 
 
 class _Struct:
-    """A C struct: zeroed memory of its own, or a view of memory that somebody else answers for."""
+    """A C struct: zeroed memory of its own, or a view of memory with another owner."""
 
     _c: ClassVar[Any]
 

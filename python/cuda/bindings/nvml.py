@@ -100,7 +100,7 @@ def device_read_prm_counters_v1(device: int, counters: Any) -> Any:
 
 
 def device_read_write_prm_v1(device: int, in_data: bytes) -> tuple[int, bytes]:
-    """Hands a register access to the port's firmware: (status, the data that came back)."""
+    """Passes a register access to the port's firmware: (status, the returned data)."""
     request = _rendered("nvmlPRMTLV_v1_t")()
     request.data_size, request.in_data = len(in_data), in_data
     _call("nvmlDeviceReadWritePRM_v1", device, request.ptr)

@@ -40,7 +40,7 @@ def envvar_bool(name: str, default: bool = False) -> bool:
 
 
 def get_cuda_native_handle(obj: Any) -> int:
-    """The address or number of the C object behind an object of cuda.bindings."""
+    """The address or number of the C object of an object of cuda.bindings."""
     if not isinstance(obj, _bindings.Handle):
         raise TypeError(f"{obj!r} is not a handle of cuda.bindings")
     return int(obj)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small types that Device hands back."""
+"""Small types that Device returns."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class GraphicsResource:
         return self._native.is_closed
 
     def map(self, *, stream: Any) -> Buffer:
-        """Hand the memory to CUDA until unmap(); returns it as a Buffer."""
+        """Map the memory for CUDA until unmap(); returns it as a Buffer."""
         address, size = self._native.map(stream)
         self._stream = stream
         buffer = _core.Buffer.from_handle(address, size, owner=self)
@@ -93,7 +93,7 @@ class GraphicsResource:
         return buffer
 
     def unmap(self, *, stream: Any = None) -> None:
-        """Hand the memory back to OpenGL."""
+        """Return the memory to OpenGL."""
         self._native.unmap(self._stream if stream is None else stream)
         self._close_buffer()
 

@@ -44,7 +44,7 @@ def stream(of: Any) -> str:
         return table("Stream", {"state": "closed"})
     try:
         state = "done" if of.is_done else "work is queued"
-    except CUDAError as error:  # a broken context: the table says so, and the notebook goes on
+    except CUDAError as error:  # a broken context: the table shows the error, and the notebook continues
         state = str(error).splitlines()[0]
     rows = {"device": of.device.device_id, "priority": of.priority, "blocking": not of.is_nonblocking, "state": state}
     return table(f"Stream {int(of.handle):#x}", rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes hand each other to share events and memory. Each pickles; none touches the driver when unpickled."""
+"""Descriptors that processes exchange to share events and memory. Each pickles; none calls the driver when unpickled."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages l
 from . import _core
 from ._dataclass import options
 from ._module import ObjectCode
-from ._program import _options
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class Linker:
     """Joins object codes into one: ``Linker(a, b, options=LinkerOptions(arch="sm_90")).link("cubin")``.
 
     nvJitLink does it where it is installed, else the driver. On the CPU device PTX modules are merged by the driver, and
-    LTO-IR goes through nvJitLink to PTX first.
+    nvJitLink compiles LTO-IR to PTX first.
 
     >>> ptx = Program('extern "C" __global__ void f() {}', "c++").compile("ptx")
     >>> Linker(ptx, options=LinkerOptions(arch=f"sm_{device.arch}")).link("cubin").get_kernel("f")
@@ -129,7 +128,7 @@ class Linker:
         for code in object_codes:
             if not isinstance(code, ObjectCode):
                 raise TypeError(f"Expected ObjectCode, but got {type(code).__name__}")
-        self._options = _options(options, LinkerOptions)
+        self._options = _core.options_or_default(options, LinkerOptions)
         self._native = _core._Linker(list(object_codes), self._options)
         if self._native.backend == "driver" and not _core._runs_on_cpu():
             self._say_what_the_driver_lacks()

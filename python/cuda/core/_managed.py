@@ -69,7 +69,7 @@ class ManagedBuffer(Buffer):
     def from_handle(
         cls, ptr: Any, size: int, mr: Any = None, owner: object | None = None, *, stream: Any = None
     ) -> Buffer:
-        """Use managed memory by its address: mr takes it back when the buffer goes, or owner is kept alive meanwhile."""
+        """Use managed memory by its address: mr frees it when the buffer is closed, or owner is kept alive until then."""
         return _core.buffer_from_handle(cls, ptr, size, mr, owner, stream)
 
     @property

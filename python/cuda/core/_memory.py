@@ -22,17 +22,11 @@ Buffer = _core.Buffer
 
 def _options(given: Any, cls: type) -> Any:
     """An options argument: the class, a dict of its fields, or None."""
-    if given is None:
-        return None
-    if isinstance(given, dict):
-        return cls(**given)
-    if not isinstance(given, cls):
-        raise TypeError(f"options must be a {cls.__name__}, a dict of its fields or None, not {type(given).__name__}")
-    return given
+    return None if given is None else _core.options_of(given, cls)
 
 
 class MemoryResource:
-    """Hands out buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own.
+    """Allocates buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own.
 
     >>> class Counted(MemoryResource):
     ...     is_device_accessible, is_host_accessible, device_id = True, False, 0
@@ -183,7 +177,7 @@ class _MemPool(_NativeResource):
 
     @property
     def is_handle_owned(self) -> bool:
-        """True when the pool goes with this object; False for the driver's own pools."""
+        """True if this object destroys the pool; False for the driver's own pools."""
         return not self._native.is_closed and self._native.is_handle_owned
 
     @property
@@ -364,7 +358,7 @@ class ManagedMemoryResource(_MemPool):
     _managed = True
 
     def __init__(self, options: ManagedMemoryResourceOptions | None = None) -> None:
-        options = _options(options, ManagedMemoryResourceOptions) or ManagedMemoryResourceOptions()
+        options = _core.options_or_default(options, ManagedMemoryResourceOptions)
         kind = options.preferred_location_type
         self._native, self._preferred = _core._Native.managed_pool(
             options.preferred_location, None if kind is None else str(kind)

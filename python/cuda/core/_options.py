@@ -97,7 +97,7 @@ class EventOptions(_Options):
 
 @quick_options
 class StreamOptions(_Options):
-    """How a stream is made: ``nonblocking`` streams ignore the legacy default stream; a lower ``priority`` goes first.
+    """How a stream is made: ``nonblocking`` streams ignore the legacy default stream; a lower ``priority`` runs first.
 
     >>> device.create_stream(options=StreamOptions(nonblocking=True)).is_nonblocking
     True

@@ -41,7 +41,7 @@ class ProgramCacheResource(ABC):
 
     @abstractmethod
     def __delitem__(self, key: bytes | str) -> None:
-        """Forget a key; KeyError when it is not there."""
+        """Remove a key; KeyError if it is missing."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -49,7 +49,7 @@ class ProgramCacheResource(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
 
     def get(self, key: bytes | str, default: bytes | None = None) -> bytes | None:
         """The code of a key, or the default."""
@@ -111,7 +111,7 @@ class _NativeCache(ProgramCacheResource):
         return default if code is None else code
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._open().clear()
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ def _limit(max_size_bytes: int | None) -> int | None:
 
 
 class InMemoryProgramCache(_NativeCache):
-    """Keeps code in this process; with a limit, the least recently used goes first.
+    """Keeps code in this process; with a limit, evicts the least recently used.
 
     >>> cache = InMemoryProgramCache(max_size_bytes=1 << 20)
     >>> code = Program('extern "C" __global__ void f() {}', "c++").compile("ptx", cache=cache)

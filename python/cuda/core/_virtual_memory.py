@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory whose addresses are reserved apart from what is behind them, so that it can grow in place."""
+"""Virtual memory: addresses are reserved apart from the physical memory mapped there, so that it can grow in place."""
 
 from __future__ import annotations
 
@@ -94,9 +94,7 @@ class VirtualMemoryResource(MemoryResource):
 
     def __init__(self, device_id: Any, config: VirtualMemoryResourceOptions | None = None) -> None:
         self._device_id = int(_core.Device(device_id))
-        if isinstance(config, dict):
-            config = VirtualMemoryResourceOptions(**config)
-        self.config = config or VirtualMemoryResourceOptions()
+        self.config = _core.options_or_default(config, VirtualMemoryResourceOptions)
         if str(self.config.handle_type).startswith("win32"):
             raise NotImplementedError(f"{self.config.handle_type} handles are for Windows")
         self._memory = _core._VirtualMemory.create(self._device_id, self._described(self.config))

@@ -156,7 +156,7 @@ class VirtualMemoryAccessType(StrEnum):
 
 
 class VirtualMemoryAllocationType(StrEnum):
-    """The kind of memory behind virtual addresses."""
+    """The kind of memory mapped at virtual addresses."""
 
     PINNED = "pinned"
     MANAGED = "managed"
@@ -170,7 +170,7 @@ class VirtualMemoryGranularityType(StrEnum):
 
 
 class VirtualMemoryHandleType(StrEnum):
-    """How memory is handed to other processes."""
+    """How memory is exported to other processes."""
 
     POSIX_FD = "posix_fd"
     WIN32_KMT = "win32_kmt"
@@ -178,7 +178,7 @@ class VirtualMemoryHandleType(StrEnum):
 
 
 class VirtualMemoryLocationType(StrEnum):
-    """Where the memory behind virtual addresses lies."""
+    """The location of the memory mapped at virtual addresses."""
 
     DEVICE = "device"
     HOST = "host"

@@ -251,7 +251,7 @@ bool Call::fill(int i, PyObject* value) {
   if (!ask(f_.api->functions[params_[i].extra], 1, &needed)) return false;
   if (is_shared_bytes(value)) {
     if (needed <= static_cast<std::uint64_t>(PyBytes_GET_SIZE(value)))
-      return fetch_void(slots_[i], frame_.take(1));  // the terminator alone: no text to hand over
+      return fetch_void(slots_[i], frame_.take(1));  // the terminator alone: no text to pass
     PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu", f_.name,
                  where(i).name, PyBytes_GET_SIZE(value), static_cast<unsigned long long>(needed));
     return false;

@@ -21,7 +21,7 @@ Spares<BoundAddress, dealloc> spares;
 BoundAddress* self_of(PyObject* o) { return reinterpret_cast<BoundAddress*>(o); }
 void* as_slot(auto* function) { return reinterpret_cast<void*>(function); }
 
-/// The interpreter's own bound method, for whoever wants to know more than the address.
+/// The interpreter's own bound method, for all attributes but the address.
 PyObject* method_of(BoundAddress* bound) {
   PyObject* const method =
       PyObject_GetAttrString(reinterpret_cast<PyObject*>(record_base), "getPtr");

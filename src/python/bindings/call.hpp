@@ -36,7 +36,7 @@ class Call {
   /// A float for an integer of a function loses its fraction, as with int(): published programs
   /// compute grid sizes with "/".
   bool fraction(int i, PyObject* value);
-  /// Value of an integer parameter, by value or behind a pointer.
+  /// Value of an integer parameter, by value or through a pointer.
   std::uint64_t number(int i) const;
   bool linked(int i, PyObject* const* args);
   std::uint64_t linked_number(const ParamRow& p) const;

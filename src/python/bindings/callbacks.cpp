@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// callbacks.cpp: Python callables as C callbacks. A HostCall keeps callable and user data alive for
-// whoever may still call it: a stream until it has run, a graph and those made from it, a struct
-// that holds it.
+// callbacks.cpp: Python callables as C callbacks. A HostCall keeps callable and user data alive
+// for each object that may still call it: a stream until it has run, a graph and those made from
+// it, a struct that holds it.
 #include <mutex>
 #include <unordered_set>
 #include <utility>
@@ -22,8 +22,8 @@ struct HostCall {
   PyObject* user;
   CallbackShape shape;
   PyObject* raised = nullptr;  // by a call that has not returned to Python yet
-  // The library may run a call before the thread that submitted it gets to say that once is all:
-  // whoever comes second lets go.
+  // The library may run a call before the thread that submitted it has set runs_once: the second
+  // of the two releases it.
   enum State { has_run = 1, runs_once = 2 };
   std::atomic<int> state{0};
   std::atomic<int> holders{1};
@@ -108,7 +108,8 @@ void logs(void* pointer, int level, char* message, std::size_t length) {
   }
 }
 
-/// What C has at `place`, as an object of the module's class: a copy, since C's goes away.
+/// A copy of the C struct at `place`, as an object of the module's class: the struct does not
+/// outlive the call.
 Ref copied(const char* module, const char* type, Kind kind, const void* place) {
   if (place == nullptr) return Ref::borrow(Py_None);
   Ref made{make_attribute(*find_api(module), type, false)};
@@ -155,7 +156,7 @@ void coredump(void* pointer, int pid, CUdevice device) {
   }
 }
 
-/// Whether the capture goes on: None and 0 say yes, any other number is its error.
+/// Whether the capture continues: for None and 0; any other number is its error.
 int recaptured(void* pointer, const char* module, const char* const (&types)[3], const void* node,
                const void* before, const void* after, int status) {
   constexpr int kRefused = 999;  // CUDA_ERROR_UNKNOWN: the callable has raised
@@ -255,7 +256,7 @@ void* ctypes_function(PyObject* value) {
   if (type == nullptr) {
     Ref modules = Ref::borrow(PyImport_GetModuleDict());
     PyObject* low = PyDict_GetItemString(modules.get(),
-                                         "_ctypes");  // not loaded: nobody can hold such an object
+                                         "_ctypes");  // not loaded: no such object exists
     if (low == nullptr) return nullptr;
     type = PyObject_GetAttrString(low, "CFuncPtr");
     if (type == nullptr) return PyErr_Clear(), nullptr;

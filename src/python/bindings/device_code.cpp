@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_code.cpp: NVRTC's and nvJitLink's cubins on the CPU device. Programs ask for "sm_90" and a
-// cubin; its machine code is of no use there, so the PTX goes with it (cucore/container.hpp).
+// device_code.cpp: NVRTC's and nvJitLink's cubins on the CPU device. Programs request a
+// cubin for "sm_90"; the CPU device cannot run its machine code, so the cubin also carries the PTX
+// (cucore/container.hpp).
 #include "device_code.hpp"
 
 #include <atomic>
@@ -232,8 +233,8 @@ nvJitLinkResult link_destroy(nvJitLinkHandle* handle) {
   return jit_destroy.load(std::memory_order_relaxed)(handle);
 }
 
-/// Hands an input to nvJitLink too, whose errors and logs are those of the program. A container may
-/// hold no machine code, so that its PTX goes there.
+/// Passes an input to nvJitLink too, whose errors and logs the program reads. A container may hold
+/// no machine code: then nvJitLink gets its PTX.
 nvJitLinkResult add(Link& link, nvJitLinkHandle handle, nvJitLinkInputType type, std::string bytes,
                     const std::string& name) {
   const auto real = jit_add_data.load(std::memory_order_relaxed);

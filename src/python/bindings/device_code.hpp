@@ -6,11 +6,11 @@
 namespace cucore::bindings {
 
 /// The function to call instead of this one of NVRTC or nvJitLink, which is at `address`, or null.
-/// On the CPU device the cubins they hand out are containers with PTX, as those of cuda.core are;
+/// On the CPU device the cubins they return are containers with PTX, as those of cuda.core are;
 /// with a GPU the replacements call the library's own functions and nothing else.
 void* device_code_in_place_of(std::string_view function, void* address);
 
-/// Remembers what an NVRTC program was compiled with, and forgets it with the program.
+/// Stores the options of an NVRTC program until the program is destroyed.
 void note_compilation(void* program, int count, const char* const* options);
 void forget_compilation(void* program);
 

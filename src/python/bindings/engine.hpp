@@ -179,7 +179,7 @@ struct RecordObject {
                     // and on an element of an array, which keeps the array's memory
   TypeId type;
   bool owns;     // place was allocated for this object
-  bool aligned;  // behind the address of the whole block; see own_memory
+  bool aligned;  // placed after the address of the whole block; see own_memory
   bool calls;    // a field is a Python callable, held in `keep`; on the outermost record only
   std::uint32_t count;  // elements: more than one in the Pythonic modules only
 };
@@ -195,7 +195,7 @@ PyObject* element_view(RecordObject* record, std::uint32_t index);  // one eleme
 inline bool is_record(PyObject* o) {
   return is_plain_record(o) || PyObject_TypeCheck(o, record_base);
 }
-/// The record behind a Python argument for a parameter of type `id`; null with an exception set.
+/// The record of a Python argument for a parameter of type `id`; null with an exception set.
 RecordObject* expect_record(PyObject* value, TypeId id, const Where& where);
 /// The record that this one is a part of, of a part of...; itself when it is none.
 inline RecordObject* outermost(RecordObject* record) {
@@ -203,8 +203,8 @@ inline RecordObject* outermost(RecordObject* record) {
     record = reinterpret_cast<RecordObject*>(record->owner);
   return record;
 }
-/// Whether anything was set through a record that only looks at somebody else's memory, and the
-/// owner of that memory has not taken it over yet.
+/// Whether anything was set through a record that is a view of memory, and the owner
+/// of that memory has not taken it over yet.
 extern std::atomic<bool> any_foreign_keeps;
 inline bool has_foreign_keeps() { return any_foreign_keeps.load(std::memory_order_relaxed); }
 /// Whether a Python callable may be a field of the record, or of what it is a part of.
@@ -226,7 +226,7 @@ bool keep_itself(RecordObject* element, PyObject* memory);
 bool keep_copied(RecordObject* into, const void* place, RecordObject* value);
 /// What `field` points to for as long as the record keeps it, or null. Borrowed.
 PyObject* kept(RecordObject* record, const void* field);
-/// Forgets what the fields in `size` bytes from `from` on keep, on behalf of the record.
+/// Releases what the fields in `size` bytes from `from` on keep, on behalf of the record.
 void forget_kept(RecordObject* record, const void* from, std::size_t size);
 
 // ---- values (convert.cpp)
@@ -340,9 +340,9 @@ void commit(HostCall* call,
 void drop(HostCall* call);  // one holder less: the library did not take it, or is done with it
 /// Makes a graph, and all made from it, a holder; false when the driver refuses.
 bool keep_in_graph(HostCall* call, CUgraph_st* graph);
-/// One holder more, which somebody else will drop.
+/// Adds a holder, which the caller releases later.
 void hold(HostCall* call);
-/// Hands a hold over to an object of the driver, by its handle (callback_owners.cpp): it ends when
+/// Passes a hold to an object of the driver, by its handle (callback_owners.cpp): it ends when
 /// the object is destroyed by a function of these modules.
 void keep_for(HostCall* call, void* owner);
 /// A function's C name without the version that symbols of the driver carry.

@@ -98,8 +98,8 @@ PyObject* make_enum(TypeId id) {
   PyObject* const made =
       PyObject_CallFunction(make.get(), "ssO", api.text + row.name, api.module, members.get());
   if (made != nullptr && PyType_Check(made)) {
-    // The class of enum classes has a __call__, for which CPython forgets that classes may have a
-    // quicker way.
+    // The class of enum classes has a __call__, for which CPython clears the flag that
+    // classes support vectorcall.
     Py_TYPE(made)->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
     reinterpret_cast<PyTypeObject*>(made)->tp_vectorcall = enum_call;
   }

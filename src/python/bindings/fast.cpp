@@ -230,7 +230,7 @@ void set_item(PyObject* tuple, Py_ssize_t index, PyObject* value) {
   return tuple;
 }
 
-/// (success, value), in the tuple of the call before when nobody holds it any more.
+/// (success, value), in the tuple of the previous call if that has no other reference.
 inline PyObject* pair(FunctionObject& f, PyObject* value) {
   if (value == nullptr) [[unlikely]]
     return nullptr;
@@ -311,8 +311,8 @@ const FastParam* fast_plan(const FunctionObject& f) {
 
 namespace {
 
-/// One parameter; false when it goes the long way. `argument` is where its argument is, if it has
-/// one, and `output` where its value is to go.
+/// Converts one parameter; false if it needs the general path. `argument` is the place of its
+/// argument, if it has one, and `output` the place for its value.
 template <Op op>
 [[gnu::always_inline]] inline bool convert(const FastParam& p, PyObject* const* argument,
                                            Slot& slot, std::uint64_t* output) {

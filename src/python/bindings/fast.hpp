@@ -26,9 +26,10 @@ struct FastParam {
 /// The parameters of a function that has a short way, for the life of the process; null for others.
 const FastParam* fast_plan(const FunctionObject& function);
 
-/// The whole call. What is not plain (other kinds of objects, values out of range, a failed call)
-/// goes the long way, which also explains. fast_entry is what Python calls: a built-in whose self
-/// is a FunctionObject with a plan; entry_of() names it, or one made for the function's shape.
+/// The whole call. All other cases (other kinds of objects, values out of range, a failed call)
+/// take the general path, which also builds the error message. fast_entry is what Python calls: a
+/// built-in whose self is a FunctionObject with a plan; entry_of() names it, or one made for the
+/// function's shape.
 PyObject* fast_call(FunctionObject& function, PyObject* const* args);
 using FastEntry = PyObject* (*)(PyObject* self, PyObject* const* args, std::intptr_t given,
                                 PyObject* names);

@@ -60,7 +60,7 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
       return -1;
     }
     n = PyTuple_GET_SIZE(items.get());
-    // Bytes that nobody else ever sees: one block, where a bytearray would be two.
+    // A bytes object that no other code sees: one memory block, where a bytearray has two.
     if (n != 0) memory = Ref{PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size) * n)};
     if (!memory) return -1;
     if (n != 0) data = PyBytes_AS_STRING(memory.get());
@@ -79,8 +79,8 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
   return 0;
 }
 
-/// A Python callable as function pointer of a record (CUDA_HOST_NODE_PARAMS.fn): its user data goes
-/// where the C API has it.
+/// A Python callable as function pointer of a record (CUDA_HOST_NODE_PARAMS.fn): stores the
+/// user data in the field of the C API.
 int store_callback(RecordObject* record, const FieldObject& field, PyObject* value, char* place,
                    const Where& where) {
   Slot slot{};
@@ -236,7 +236,7 @@ bool overwrite_array([[maybe_unused]] const FieldObject& field,
   }
   if (keep == nullptr || keep->size() != 1) return false;  // elements keep nothing
   PyObject* const memory = keep->find(place);
-  // Nobody else may look at it: a copy of the record, or a view of an element.
+  // No copy of the record and no view of an element may refer to it.
   if (memory == nullptr || !PyBytes_CheckExact(memory) || Py_REFCNT(memory) != 1 ||
       PyBytes_GET_SIZE(memory) != n * static_cast<Py_ssize_t>(size))
     return false;

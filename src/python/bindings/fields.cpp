@@ -245,7 +245,7 @@ int store_column(const FieldObject& field, RecordObject* record, PyObject* value
   return 0;
 }
 
-// ---- the descriptor, where somebody asks for it: CUuuid.__dict__["bytes"].__get__(uuid)
+// ---- the descriptor: CUuuid.__dict__["bytes"].__get__(uuid)
 
 bool belongs(const FieldObject& field, PyObject* object) {
   if (is_record(object) && row_of(self_of(object)->type).root == row_of(field.record).root)

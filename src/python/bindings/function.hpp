@@ -16,14 +16,14 @@ struct FunctionObject {
   const ParamRow* params;
   const char* name;
   void* address;            // of the C function, once resolved
-  const FastParam* fast;    // null: every call goes the long way
+  const FastParam* fast;    // null: every call takes the general path
   const FastParam* out;     // of a plan: its one output, null when it has none or several
   Invoke invoke;            // row->invoke
   std::uint8_t parameters;  // row->parameters
   std::uint8_t arguments;   // row->arguments
   bool blocking;            // row->flags has kBlocking: the lock is given up, as a rule
   bool queues;              // unless little is queued: a fill, a copy on the device
-  bool launches;            // cuLaunchKernel: may keep the lock where nobody can need it
+  bool launches;            // cuLaunchKernel: may keep the GIL if no other thread needs it
   bool waits;               // over when what was queued on its stream is
   std::int8_t stream;       // the parameter with the stream; -1: none
   std::int8_t kernel;       // the parameter with the kernel whose arguments are given; -1: none

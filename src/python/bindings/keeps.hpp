@@ -59,7 +59,7 @@ class Keeps {
     return true;
   }
 
-  /// Forgets what the fields in `size` bytes from `from` on keep.
+  /// Releases what the fields in `size` bytes from `from` on keep.
   void forget(const void* from, std::size_t size) {
     const char* const end = static_cast<const char*>(from) + size;
     for (Entry* at = place_of(from);
@@ -71,7 +71,7 @@ class Keeps {
   /// Keeps for the fields of a copy at `to` what those in `size` bytes from `from` on keep in
   /// `other`, which may be this. False with MemoryError set.
   bool copy(const Keeps& other, const void* from, std::size_t size, const void* to) {
-    // Entries of the copy lie all before or all behind those of the original, which may have moved.
+    // Entries of the copy lie all before or all after those of the original, which may have moved.
     for (std::ptrdiff_t n = 0;; ++n) {
       const Entry* const at = other.place_of(from) + n;
       if (at == other.entries_ + other.count_) break;

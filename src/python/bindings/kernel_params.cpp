@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel_params.cpp: the forms in which Python hands over kernel arguments: an address, a buffer of
+// kernel_params.cpp: the forms in which Python passes kernel arguments: an address, a buffer of
 // addresses, or (values, types) with ctypes types or None.
 #include "../type_table.hpp"
 #include "core/unloaded.hpp"
@@ -203,7 +203,7 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
       if (PyBytes_GET_SIZE(number) != 1) return fail(where, index, "c_char takes one byte", value);
       *static_cast<char*>(place) = PyBytes_AS_STRING(number)[0];
     } else if (kind == Kind::address) {
-      // c_void_p: the address itself, not the memory behind it
+      // c_void_p: the address itself, not the memory there
       if (Py_IsNone(number))
         slot.u = 0;
       else if (is_handle(number))
@@ -403,7 +403,7 @@ void ask_for_facts(void* kernel, Py_ssize_t arguments) {
 }
 
 bool kernel_takes(const char* function, void* kernel, PyObject* given) {
-  if (!PyTuple_Check(given)) return true;  // an address: nobody knows how many follow
+  if (!PyTuple_Check(given)) return true;  // an address: the number of arguments is unknown
   if (kernel == nullptr) return true;
   const Py_ssize_t n =
       PyTuple_GET_SIZE(given) == 0 ? 0 : PyObject_Length(PyTuple_GET_ITEM(given, 0));

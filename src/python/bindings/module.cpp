@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// module.cpp: cuda.bindings._bindings, the one extension module behind all modules of
+// module.cpp: cuda.bindings._bindings, the one extension module of all modules of
 // cuda.bindings.
 #include <cstring>
 

@@ -32,7 +32,7 @@ std::size_t bytes_of(const RecordObject* record) {
 template <class Use>
 auto with_foreign(Use use) {
   decltype(use()) result{};
-#ifdef Py_GIL_DISABLED  // not a lock of ours: what goes may run anything, this too
+#ifdef Py_GIL_DISABLED  // a critical section: released objects may run any code, also this
   Py_BEGIN_CRITICAL_SECTION(reinterpret_cast<PyObject*>(record_base));
 #endif
   result = use();
@@ -60,7 +60,7 @@ Keeps* own_keeps(RecordObject* record) {
   with_foreign([record] {
     Keeps* const keep = own_keeps(record);
     if (keep == nullptr || !keep->copy(foreign, record->place, bytes_of(record), record->place)) {
-      PyErr_Clear();  // it stays where it is, and goes with the memory
+      PyErr_Clear();  // it stays in `foreign` until the memory is freed
       return true;
     }
     foreign.forget(record->place, bytes_of(record));
@@ -413,8 +413,8 @@ bool keep_copied(RecordObject* into, const void* place, RecordObject* value) {
   const std::size_t size = row_of(value->type).size;
   const Keeps* const has = keeps_of(from);
   if (from == into && has == nullptr) return true;
-  // Memory that is somebody else's: whoever that is answers for what its pointers point to. No
-  // pointer is at an odd address, so that this is no field's.
+  // Memory with another owner, who keeps the targets of its pointers alive. No pointer is at an odd
+  // address, so this key is not that of a field.
   const void* const whole = static_cast<const char*>(place) + 1;
   const bool is_foreign = from->owner != nullptr;
   forget_kept(into, place, size);
@@ -442,7 +442,7 @@ void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executab
     keep_for(call, executable);
     return true;
   };
-  if (!record->owns) {  // whoever owns the memory holds them; they are known by their user pointers
+  if (!record->owns) {  // the owner of the memory holds them; their user pointers identify them
     for (std::size_t at = 0; at + sizeof(void*) <= bytes_of(record); at += sizeof(void*)) {
       void* pointer = nullptr;
       std::memcpy(&pointer, static_cast<const char*>(record->place) + at, sizeof pointer);

@@ -11,6 +11,7 @@
 #include "protection.hpp"
 #include "py_buffer.hpp"
 #include "py_graph_builder.hpp"
+#include "usual.hpp"
 
 namespace cucore::python {
 
@@ -22,8 +23,8 @@ bool name_starts_with(const PyTypeObject* type, const char* prefix) {
   return std::strncmp(type->tp_name, prefix, std::strlen(prefix)) == 0;
 }
 
-/// NumPy's scalars hold their value right behind the object's head (its public ABI); checked
-/// against what the buffer protocol says of the first instance seen, so that nothing is assumed.
+/// NumPy's scalars hold their value right after the object's head (its public ABI). The buffer
+/// protocol of the first instance confirms that.
 ValueType inspect_numpy(PyObject* value) {
   ValueType out;
   Py_buffer view{};
@@ -99,7 +100,7 @@ ValueType inspect(PyObject* value) {
     const int found = PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), attribute);
     return found == 1;
   };
-  if (has("_kernel_argument_address")) {  // tensor maps: a block of bytes that goes by value
+  if (has("_kernel_argument_address")) {  // tensor maps: a block of bytes, passed by value
     out.kind = ValueType::by_address;
   } else if (has("_kernel_argument")) {  // textures, surfaces, graph conditions, strided views: a
                                          // number of 64 bits
@@ -405,13 +406,25 @@ void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t cou
   if (!native_builder(builder).is_building()) return;
   const nb::object list = builder_slot(builder, BuilderSlot::held);
   if (!list.is_valid() || PyList_Check(list.ptr()) == 0) throw nb::python_error();
+  retain_in_list(list.ptr(), objects, count);
+}
+
+void retain_in_list(PyObject* list, PyObject* const* objects, Py_ssize_t count) {
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* object = objects[i];
     if (object == nullptr || Py_IsNone(object) || PyLong_CheckExact(object) ||
         PyFloat_CheckExact(object))
       continue;  // went by value
+    if (Py_TYPE(object) == usual.kernel_type) {
+#ifndef Py_GIL_DISABLED
+      const Py_ssize_t size = PyList_GET_SIZE(list);
+      if (size != 0 && PyList_GET_ITEM(list, size - 1) == object) continue;  // launched again
+#endif
+      if (PyList_Append(list, object) < 0) throw nb::python_error();
+      continue;
+    }
     const nb::object held = hold(object);
-    if (PyList_Append(list.ptr(), held.ptr()) < 0) throw nb::python_error();
+    if (PyList_Append(list, held.ptr()) < 0) throw nb::python_error();
   }
 }
 

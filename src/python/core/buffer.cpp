@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "../type_table.hpp"
 #include "arguments.hpp"
 #include "buffer_spares.hpp"
 #include "core/by_value.hpp"
@@ -29,7 +30,7 @@ class PythonResource final : public MemoryResource {
   }
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override {
     const WithGil gil;
-    if (!gil || object() == nullptr) return;  // Python ends: the memory goes with the process
+    if (!gil || object() == nullptr) return;  // Python exits: the process frees the memory
     nb::object stream_object =
         stream.handle() != nullptr ? wrap(Stream::view(stream.handle())) : nb::none();
     // The thread that closes or collects the buffer may have no context.
@@ -134,7 +135,7 @@ nb::object native_object(nb::handle resource) {
   return found.is_valid() && nb::isinstance<Native>(found) ? found : nb::object{};
 }
 
-/// An allocation waits when memory has to come back first, from behind a host function perhaps.
+/// An allocation waits when memory must be freed first, perhaps after a host function.
 [[gnu::noinline]] static Buffer allocate_unlocked(std::shared_ptr<MemoryResource> from,
                                                   std::size_t bytes, Stream stream) {
   const WithoutGil release;
@@ -426,29 +427,57 @@ int held_clear(PyObject* self) {
 
 }  // namespace
 
-nb::object hold(nb::handle thing) {
-  if (const PyBuffer* const buffer = buffer_of(thing.ptr())) {
-    // What a graph allocates is freed by a node of the graph.
-    const bool is_held = !buffer->buffer.is_closed() && buffer->capture == 0;
-    return is_held ? wrap(HeldMemory{thing.ptr()}) : nb::borrow(thing);
-  }
-  if (PyTuple_CheckExact(thing.ptr()) != 0) {
-    nb::list held;
-    for (nb::handle element : nb::borrow<nb::tuple>(thing)) held.append(hold(element));
-    return nb::tuple(held);
-  }
-  if (nb::isinstance<Event>(thing)) {
-    const Event& event = self_of<Event>(thing.ptr());
-    return nb::make_tuple(thing, wrap(Event{event}));  // a second owner of the driver's event
-  }
+namespace {
+
+/// How the objects of a type are held.
+enum class HoldBy : unsigned char { reference, memory, elements, second_event, method };
+TypeTable<HoldBy> held_types;
+
+PyObject* hold_name() {
   static PyObject* const name = PyUnicode_InternFromString("_hold");  // textures, arrays
-  nb::object method =
-      nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(thing.ptr())), name));
-  if (!method.is_valid()) {
-    PyErr_Clear();
-    return nb::borrow(thing);
+  return name;
+}
+
+[[gnu::noinline]] HoldBy look_at(nb::handle thing) {
+  PyTypeObject* const type = Py_TYPE(thing.ptr());
+  HoldBy by = buffer_of(thing.ptr()) != nullptr      ? HoldBy::memory
+              : PyTuple_CheckExact(thing.ptr()) != 0 ? HoldBy::elements
+              : nb::isinstance<Event>(thing)         ? HoldBy::second_event
+              : PyObject_HasAttr(reinterpret_cast<PyObject*>(type), hold_name()) != 0
+                  ? HoldBy::method
+                  : HoldBy::reference;
+  held_types.add(type, by);
+  return by;
+}
+
+}  // namespace
+
+nb::object hold(nb::handle thing) {
+  const HoldBy* const known = held_types.find(Py_TYPE(thing.ptr()));
+  switch (known != nullptr ? *known : look_at(thing)) {
+    case HoldBy::memory: {
+      // What a graph allocates is freed by a node of the graph.
+      const PyBuffer* const buffer = buffer_of(thing.ptr());
+      const bool is_held = !buffer->buffer.is_closed() && buffer->capture == 0;
+      return is_held ? wrap(HeldMemory{thing.ptr()}) : nb::borrow(thing);
+    }
+    case HoldBy::elements: {
+      nb::list held;
+      for (nb::handle element : nb::borrow<nb::tuple>(thing)) held.append(hold(element));
+      return nb::tuple(held);
+    }
+    case HoldBy::second_event:  // a second owner of the driver's event
+      return nb::make_tuple(thing, wrap(Event{self_of<Event>(thing.ptr())}));
+    case HoldBy::method: {
+      const nb::object method = nb::steal(
+          PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(thing.ptr())), hold_name()));
+      if (!method.is_valid()) throw nb::python_error();
+      return nb::make_tuple(thing, method(thing));
+    }
+    case HoldBy::reference:
+      break;
   }
-  return nb::make_tuple(thing, method(thing));
+  return nb::borrow(thing);
 }
 
 [[noreturn]] static void throw_closed_by_exporter() {
@@ -478,7 +507,7 @@ void bind_buffer(nb::module_& m) {
   nb::class_<PyBuffer> cls(
       m, "Buffer", nb::is_weak_referenceable(), CUCORE_POOLED nb::type_slots(slots),
       "Memory that a device can use: made by Device.allocate() or a memory resource.\n\n"
-      "Freed when closed or forgotten, on the stream it was allocated on; a context manager that "
+      "Freed when closed or destroyed, on the stream it was allocated on; a context manager that "
       "closes itself.\n\n"
       ">>> buffer = device.allocate(8, stream=stream)\n"
       ">>> buffer.copy_from(b'abcdefgh', stream=stream)\n"
@@ -565,11 +594,12 @@ void bind_buffer(nb::module_& m) {
       [](const PyBuffer& b) -> nb::object {
         return b.resource.is_valid() && !b.buffer.is_closed() ? b.resource : nb::none();
       },
-      "Where the memory came from; None when it is somebody else's, and after close().");
+      "The resource that allocated the memory; None for memory with another owner, and after "
+      "close().");
   def_value(
       cls, "owner",
       [](const PyBuffer& b) -> nb::object { return b.owner.is_valid() ? b.owner : nb::none(); },
-      "What keeps the memory alive when it is somebody else's.");
+      "The object that keeps the memory alive, for memory with another owner.");
   def_value(
       cls, "device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
       "The number of the device the memory is on; for host memory that the driver knows (pinned) "
@@ -595,7 +625,7 @@ void bind_buffer(nb::module_& m) {
         value.settle();
         value.buffer.set_deallocation_stream(on);
       },
-      nb::arg("stream").none(), "Choose the stream the memory goes back on.");
+      nb::arg("stream").none(), "Choose the stream on which the memory is freed.");
   const auto descriptor = [](nb::handle s) -> nb::object {
     const PyBuffer& buffer = open_buffer(s.ptr());
     if (buffer.imported != nullptr) return buffer.imported->descriptor;
@@ -611,8 +641,8 @@ void bind_buffer(nb::module_& m) {
       },
       nb::arg("ptr").none(), nb::arg("size"), nb::arg("mr") = nb::none(),
       nb::arg("owner") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
-      "Use memory by its address: mr takes it back when the buffer goes, or owner is kept alive "
-      "meanwhile.");
+      "Use memory by its address: mr frees it when the buffer is closed, or owner is kept alive "
+      "until then.");
   cls.def_static(
       "from_ipc_descriptor",
       [](nb::handle mr, nb::handle ipc_descriptor, nb::handle stream) {

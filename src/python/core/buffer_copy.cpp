@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // buffer_copy.cpp: copies and fills of cuda.core.Buffer.
 #include "arguments.hpp"
+#include "copy_buffers.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
@@ -71,12 +72,11 @@ void check_options(PyObject* options, const char* function) {
 bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObject* options,
                        bool to) {
   if (options == nullptr || options == Py_None) return false;
-  nb::object batch = nb::module_::import_("cuda.core._copy").attr("copy_batch");
   nb::list from;
   nb::list into;
   from.append(nb::handle{to ? self : other});
   into.append(nb::handle{to ? other : self});
-  batch(nb::handle{stream}, from, into, nb::arg("options") = nb::handle{options});
+  copy_buffers(nb::handle{stream}, from, into, nb::handle{options});
   return true;
 }
 
@@ -84,8 +84,8 @@ bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObje
 void retain_if_captured(PyObject* stream, PyObject* self, PyObject* other) {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
   if (Py_TYPE(stream) == type) {
-    // Captured behind the builder's back: no graph of ours can keep the host's memory, so it stays
-    // for good; a launch would otherwise write where Python has put something else.
+    // A capture without a GraphBuilder: no Graph object can keep the host's memory, so it is never
+    // freed; a launch would otherwise write to memory that Python has reused.
     if (other == nullptr || buffer_of(other) != nullptr || !self_of<Stream>(stream).is_capturing())
       return;
     if (PyMemoryView_FromObject(other) == nullptr) throw nb::python_error();

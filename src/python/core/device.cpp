@@ -88,8 +88,7 @@ PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject*
   }
 }
 
-/// Device.__new__, which classes derived from it have, too: a device is the same object whoever
-/// asks.
+/// Device.__new__, which classes derived from it have, too: there is one object per device.
 PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
   return PyObject_VectorcallDict(nb::type<PyDevice>().ptr(),
                                  reinterpret_cast<PyTupleObject*>(args)->ob_item,
@@ -99,7 +98,7 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
 PyDevice& device_of(PyObject* self) { return self_of<PyDevice>(self); }
 
 const Context& bound_context(PyDevice& device) {
-  if (!device.context) {  // somebody else (another library, Stream()) may have made the device
+  if (!device.context) {  // other code (another library, Stream()) may have made the device
                           // current
     const Context current = Context::current();
     if (current && current.device() == device.id) device.context = current;
@@ -367,7 +366,7 @@ void bind_device(nb::module_& m) {
     return nb::module_::import_("cuda.core._html").attr("device")(self);
   });
   cls.def("__reduce__", [](const PyDevice& d) {
-    return nb::make_tuple(nb::module_::import_("cuda.core").attr("Device"), nb::make_tuple(d.id));
+    return nb::make_tuple(nb::type<PyDevice>(), nb::make_tuple(d.id));
   });
   def_kept<PyDevice, &PyDevice::name, text_of<&Device::name>>(cls, "name", "The device's name.");
   def_kept<PyDevice, &PyDevice::uuid, text_of<&Device::uuid>>(
@@ -403,12 +402,7 @@ void bind_device(nb::module_& m) {
       "context", [](PyDevice& d) { return wrap(Context{bound_context(d)}); },
       "The context methods of this device work in.");
   cls.def_prop_ro(
-      "default_stream",
-      [](const PyDevice&) -> nb::object {
-        static constinit Member per_thread{"cuda.core._core", "PER_THREAD_DEFAULT_STREAM"};
-        static constinit Member legacy{"cuda.core._core", "LEGACY_DEFAULT_STREAM"};
-        return nb::borrow(*(driver_info().per_thread_stream ? per_thread : legacy));
-      },
+      "default_stream", [](const PyDevice&) -> nb::object { return default_stream_object(); },
       "The stream that stands for 'no stream': the legacy one, or the thread's own.");
   cls.def_prop_ro(
       "resources",

@@ -28,7 +28,7 @@ class KeepObject {
   PyObject* object_ = nullptr;
 };
 
-/// Runs when a capsule goes that no consumer took over (a consumer renames it).
+/// The destructor of a capsule that no consumer took over (a consumer renames it).
 template <class Managed>
 void drop_capsule(PyObject* capsule, const char* name) {
   if (PyCapsule_IsValid(capsule, name) == 0) return;

@@ -23,7 +23,7 @@ struct PyGraph {
   Graph graph{};
   nb::object updates{};     // a dict, by node: what its last update named; null before the first
   Stream last{};            // where it was launched last
-  bool is_exposed = false;  // somebody has the handle and may launch it elsewhere
+  bool is_exposed = false;  // other code has the handle and may launch it
   std::vector<std::pair<Event, nb::object>>
       retired{};  // replaced while a launch might still use it
 
@@ -100,8 +100,7 @@ struct PyGraph {
   }
   /// True while the last launch may still use what it was made of.
   bool is_running() const {
-    if (is_exposed &&
-        !interpreter_is_ending()) {  // where it runs, if it does, nobody knows: wait for all
+    if (is_exposed && !interpreter_is_ending()) {  // it may run on any stream: wait for all
       WithoutGil release;
       (void)detail::synchronize_current_context();
     }
@@ -110,9 +109,9 @@ struct PyGraph {
     if (detail::takes_part_in_capture(last)) return true;  // to ask would end that capture
     return detail::query(last) == CUDA_ERROR_NOT_READY;
   }
-  /// At the interpreter's end: whether a stream comes to rest soon. Nobody is left later to let go
-  /// of Python's objects; a kernel that does not end must not keep the process, so that all graphs
-  /// together wait for one second at most.
+  /// At the interpreter's exit: whether a stream is idle soon. Python's objects cannot be released
+  /// later; a kernel that does not end must not keep the process, so all graphs together wait for
+  /// one second at most.
   static bool settles(StreamRef stream) {
     static std::chrono::milliseconds patience{1000};
     while (detail::query(stream) == CUDA_ERROR_NOT_READY) {
@@ -132,7 +131,7 @@ struct PyGraph {
     const bool is_done = interpreter_is_ending() && settles(last);
     if (!is_done && detail::forget_after(last, things)) return;
     waiting.reset();
-    if (!is_done && !interpreter_is_ending()) {  // nobody tells when the launch is done: wait
+    if (!is_done && !interpreter_is_ending()) {  // no event for the end of the launch: wait
       WithoutGil release;
       (void)detail::synchronize(last);
     }
@@ -205,31 +204,33 @@ PyObject* graph_upload(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   Py_RETURN_NONE;
 }
 
-/// The GraphDefinition that a builder has built; what else can be given is Python's to sort out.
+/// The library's definition of a GraphDefinition, or of what a builder has built.
 nb::object definition_of(PyObject* source) {
+  static PyObject* const name = PyUnicode_InternFromString("_def");
   if (is_graph_builder(source)) {
     if (native_builder(source).is_built()) {
       nb::object built = builder_slot(source, BuilderSlot::definition);
-      if (built.is_valid() && !built.is_none()) return built;
+      if (built.is_valid() && !built.is_none()) return built.attr(name);
     }
     PyErr_Clear();
     throw nb::value_error(
         "update(): the graph builder has built no graph: it is closed, or end_building() was not "
         "called");
   }
-  static constinit Member sort_out{"cuda.core.graph", "_definition_of"};
-  return (*sort_out)(nb::handle{source});
+  const nb::object native = nb::steal(PyObject_GetAttr(source, name));
+  if (native.is_valid() && nb::isinstance<GraphDefinition>(native)) return native;
+  PyErr_Clear();
+  PyErr_Format(PyExc_TypeError, "expected a GraphDefinition or a GraphBuilder, not %s",
+               Py_TYPE(source)->tp_name);
+  throw nb::python_error();
 }
 
 PyObject* graph_update(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const Names<1> names{"source"};
   std::array<PyObject*, 1> given;
   parse("update", names, 1, 1, args, nargs, kwnames, given);
-  static PyObject* const name = PyUnicode_InternFromString("_def");
   const nb::object definition = definition_of(given[0]);
-  const nb::object native = nb::steal(PyObject_GetAttr(definition.ptr(), name));
-  if (!native.is_valid()) throw nb::python_error();
-  self_of<PyGraph>(self).update(nb::cast<const GraphDefinition&>(native));
+  self_of<PyGraph>(self).update(nb::cast<const GraphDefinition&>(definition));
   Py_RETURN_NONE;
 }
 
@@ -374,7 +375,7 @@ nb::object make_graph(const GraphDefinition& definition, const GraphCompleteOpti
   return graph;
 }
 
-/// Runs a Python callable on the driver's thread. What it raises goes to sys.unraisablehook.
+/// Runs a Python callable on the driver's thread. Passes its exceptions to sys.unraisablehook.
 void CUDA_CB call_python(void* data) {
   const cucore::detail::HostFunctionScope inside;
   const WithGil gil;

@@ -11,8 +11,8 @@
 namespace cucore::python {
 namespace {
 
-/// A builder belongs to one thread at a time; Python lets any thread call. Taken without the GIL,
-/// and again by a builder that goes while another ends its capture.
+/// A builder belongs to one thread at a time; Python lets any thread call. Taken without the GIL.
+/// Recursive: a builder may be destroyed while another ends its capture.
 std::recursive_mutex& builders_lock() {
   static auto* const instance = new std::recursive_mutex;  // never destroyed: threads may be late
   return *instance;

@@ -37,11 +37,11 @@ inline Handles handles_of(const std::vector<CUgraphNode>& nodes) {
 
 inline std::size_t number(const void* pointer) { return reinterpret_cast<std::size_t>(pointer); }
 
-/// Runs a Python callable on the driver's thread. What it raises goes to sys.unraisablehook.
+/// Runs a Python callable on the driver's thread. Passes its exceptions to sys.unraisablehook.
 void CUDA_CB call_python(void* data);
 
 /// A Python callable (`address` is 0), or a C function and its data by address, which may be
-/// Python behind ctypes. Graphs may run it again and again: it counts as pending from now on.
+/// a ctypes wrapper of Python code. Graphs may run it repeatedly: it counts as pending from now on.
 inline HostNodeParams host_call(nb::handle callable, std::size_t address, std::size_t data) {
   cucore::detail::host_calls.fetch_add(1);
   if (address != 0) return {reinterpret_cast<CUhostFn>(address), reinterpret_cast<void*>(data)};

@@ -6,7 +6,7 @@
 namespace cucore::python {
 namespace {
 
-/// ctypes, where somebody has imported it: there is no function of it otherwise.
+/// ctypes, if it is imported: otherwise no object of it can exist.
 nb::object loaded_ctypes() {
   const nb::object name = nb::str("ctypes");
   return nb::steal(PyImport_GetModule(name.ptr()));
@@ -36,7 +36,7 @@ nb::object host_function(nb::handle fn, nb::handle user_data) {
     }
     if (!user_data.is_none())
       throw nb::value_error(
-          "user_data goes with C functions only; a Python callable can carry its own");
+          "user_data is for C functions only; a Python callable can carry its own");
     return nb::make_tuple(fn, 0, 0, fn);
   }
   check_prototype(ctypes, fn);

@@ -19,8 +19,8 @@ std::shared_ptr<void> keep_alive(nanobind::object object);
 /// What keep_alive() was given: borrowed, null once the module has ended.
 PyObject* kept_object(const std::shared_ptr<void>& kept) noexcept;
 
-/// For tp_traverse: shows the collector what keep_alive() was given, where nobody else shares it.
-/// Anything else behind a shared_ptr is passed over.
+/// For tp_traverse: visits the object given to keep_alive() if `kept` is its only owner. Skips all
+/// other shared_ptr objects.
 int visit_kept(const std::shared_ptr<void>& kept, visitproc visit, void* arg) noexcept;
 
 /// Lets go of all that is kept: for the end of the module.

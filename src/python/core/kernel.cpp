@@ -76,7 +76,7 @@ std::size_t bytes_argument(nb::handle value, const char* what) {
   return bytes;
 }
 
-/// The C function behind a driver.CUoccupancyB2DSize; null where it holds none.
+/// The C function of a driver.CUoccupancyB2DSize; null if it holds none.
 CUoccupancyB2DSize occupancy_function(nb::handle object) {
   const auto address = handle_argument(object, "dynamic_shared_memory_needed");
   if (address != 0 && !cucore::detail::is_executable(reinterpret_cast<const void*>(address))) {
@@ -202,10 +202,9 @@ void bind_kernel(nb::module_& m) {
                 const auto raw = reinterpret_cast<CUkernel>(handle_argument(handle, "handle"));
                 PyKernel made{Kernel::from_handle(raw, mod)};
                 if (mod != nullptr && !made.is_of(*mod)) {
-                  nb::module_::import_("cucore.warning")
-                      .attr("warn")(
-                          "Kernel.from_handle(): the kernel is not of the code given as "
-                          "mod; the code it is of is used");
+                  warn(
+                      "Kernel.from_handle(): the kernel is not of the code given as mod; the code "
+                      "it is of is used");
                 }
                 return made;
               },

@@ -12,8 +12,8 @@ namespace cucore::python {
 
 /// A buffer holds its stream and its memory resource. The references are counted atomically, and
 /// the four steps of that take half of what an allocation adds to the driver's calls. So open
-/// buffers that came from one pool on one stream hold both through one of these, which is counted
-/// under the interpreter's lock and goes with the last of them.
+/// buffers that came from one pool on one stream hold both through one of these, whose
+/// reference count the GIL protects, and which is destroyed with the last of them.
 class Loan {
  public:
   /// For one buffer more. The lock is held.

@@ -50,7 +50,7 @@ NB_MODULE(_core, m) {
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [order, bind] : list) bind(m);
-  // Goes when the interpreter takes this module apart.
+  // Destroyed when the interpreter clears this module.
   m.attr("_end") = nb::capsule(&kWithoutGil, [](void*) noexcept {
     cucore::python::forget_memory_resources();
     cucore::python::let_go_of_all();

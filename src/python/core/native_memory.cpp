@@ -107,7 +107,7 @@ void bind_native_memory(nb::module_& m) {
         fd, pool_options(type, location_type, location_id, true, 0)));
   });
   cls.def_static("managed_pool", &managed_pool, "place"_a.none(), "kind"_a.none());
-  // The same pool for somebody who outlives close().
+  // The same pool for an owner that outlives close().
   cls.def("share", [](const Native& n) {
     (void)n.pool();
     return n;
@@ -156,6 +156,20 @@ void bind_native_memory(nb::module_& m) {
       nb::call_guard<WithoutGil>());
   cls.def("access",
           [](const Native& n, int device) { return static_cast<int>(n.pool().access(device)); });
+  cls.def("peers", [](const Native& n) { return n.pool().peer_accessible_by(); });
+  cls.def(
+      "add_peer", [](const Native& n, int device) { n.pool().add_peer_accessible_by(device); },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "remove_peer",
+      [](const Native& n, int device) { n.pool().remove_peer_accessible_by(device); },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "set_peers",
+      [](const Native& n, const std::vector<int>& devices) {
+        n.pool().set_peer_accessible_by(devices);
+      },
+      nb::call_guard<WithoutGil>());
   cls.def("graph_attribute", [](const Native& n, int attribute) {
     return graph_memory(n).attribute(static_cast<CUgraphMem_attribute>(attribute));
   });

@@ -245,7 +245,7 @@ void bind_object_code(nb::module_& m) {
         }
         return driver_object("CUlibrary", reinterpret_cast<std::uintptr_t>(library));
       },
-      "The CUlibrary; loads the code. Whoever reads it decides when to unload it.");
+      "The CUlibrary; loads the code. The caller then decides when to unload it.");
   c.def(
       "__eq__",
       [](const ObjectCode& code, nb::handle other) -> nb::object {

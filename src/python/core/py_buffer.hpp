@@ -26,20 +26,20 @@ struct ImportedFrom {
 struct PyBuffer {
   LoanHolder loan;  ///< holds the stream and the resource that `buffer` only names then
   Buffer buffer;
-  nb::object resource;  ///< the Python memory resource; invalid when the memory is somebody else's
-  nb::object owner;     ///< what from_handle() was told to keep alive
-  bool mapped = false;  ///< came from another process
-  bool is_plain = false;      ///< device or pinned memory of a resource of ours: copies do not wait
-  bool is_pooled = false;     ///< from a pool of the driver's: goes back by cuMemFreeAsync alone
-  bool readonly = false;      ///< neither the host nor copies may write to it
-  bool discarded = false;     ///< told that its contents are not needed, and not prefetched since
+  nb::object resource;     ///< the Python memory resource; invalid for a view
+  nb::object owner;        ///< what from_handle() was told to keep alive
+  bool mapped = false;     ///< came from another process
+  bool is_plain = false;   ///< device or pinned memory of a built-in resource: copies do not wait
+  bool is_pooled = false;  ///< from a pool of the driver: freed by cuMemFreeAsync
+  bool readonly = false;   ///< neither the host nor copies may write to it
+  bool discarded = false;  ///< told that its contents are not needed, and not prefetched since
   std::uint64_t capture = 0;  ///< the capture it was allocated in; 0: in none
   std::int64_t extent = 0;    ///< the shape of a tensor that C code has borrowed (DLPack)
   int views = 0;              ///< memoryviews, arrays and strided views that see the memory
   std::unique_ptr<ImportedFrom> imported;  ///< set in buffers of another process
-  std::unique_ptr<PyBuffer> left;          ///< closed, but still seen: goes with the last view
+  std::unique_ptr<PyBuffer> left;          ///< closed, but viewed: destroyed with the last view
 
-  /// Before discarded memory goes back to its pool.
+  /// Must run before discarded memory returns to its pool.
   void revive(StreamRef stream) noexcept {
     if (!std::exchange(discarded, false)) return;
     const WithoutGil unlocked;
@@ -78,8 +78,8 @@ struct PyBuffer {
     loan.reset();
     return true;
   }
-  /// Makes the buffer hold its stream and its resource itself: before it is given another stream,
-  /// or goes elsewhere.
+  /// Makes the buffer hold its stream and its resource itself. Must run before it gets another
+  /// stream or is moved.
   void settle() {
     if (loan == nullptr) return;
     const std::size_t size = buffer.size();
@@ -134,7 +134,7 @@ struct Native {
   [[nodiscard]] MemoryPool& pool() const;  ///< throws when it is closed or no pool
 };
 
-/// The C++ resource behind a Python one: its `_native`; invalid for a class written in Python.
+/// The C++ resource of a Python one: its `_native`; invalid for a class written in Python.
 nb::object native_object(nb::handle resource);
 
 /// What `resource.allocate(size, stream=stream)` returns; calls a built-in resource without going

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resource_base.cpp: cuda.core._core._Resource, what the memory resources of the package derive
-// from: their C++ half in a slot, and what is asked most of them, which then needs no Python code.
+// resource_base.cpp: cuda.core._core._Resource, the base class of the memory resources of the
+// package: a slot for their C++ half, and their most frequent operations without Python code.
 #include <Python.h>
 #include <structmember.h>
 

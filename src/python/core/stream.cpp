@@ -83,7 +83,7 @@ PyObject* stream_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
     return Py_NewRef(event);
   }
   const EventOptions wanted = event_options(options);
-  if (wanted.ipc_enabled) {  // whoever makes one will send it somewhere
+  if (wanted.ipc_enabled) {  // such an event is made to be sent to another process
     static constinit Member reducer{"cuda.core._ipc", "register_event_reducer"};
     (*reducer)(nb::handle{reinterpret_cast<PyObject*>(event_type)});
   }
@@ -151,6 +151,13 @@ static constexpr auto same_stream = [](const Stream& a, const Stream& b) {
 static constexpr auto stream_number = [](const Stream& s) {
   return std::hash<void*>{}(s.handle()) ^ 0x53;
 };
+
+static nb::handle module;  // this one, which lives as long as its functions
+
+nb::object default_stream_object() {
+  return module.attr(driver_info().per_thread_stream ? "PER_THREAD_DEFAULT_STREAM"
+                                                     : "LEGACY_DEFAULT_STREAM");
+}
 
 void bind_stream(nb::module_& m) {
   nb::class_<Stream> cls(
@@ -267,7 +274,8 @@ void bind_stream(nb::module_& m) {
         return wrap(Stream::view(static_cast<CUstream>(raw)));
       },
       nb::arg("handle"),
-      "Use a stream that somebody else owns, by its address. It must outlive this object.");
+      "Use a stream with another owner, by its address. It must outlive this object.");
+  module = m;
   // A stream of a device's primary context, which need not be current.
   m.def(
       "stream_of",

@@ -29,14 +29,24 @@ auto asked(const Object& object, Question question) {
   return question(held);
 }
 
-/// Counts a call that queues work, and says whether it may be made with the lock. Nobody else can
-/// close an object then either. Free-threaded Python has no such lock, and nothing to save.
+/// Counts a call that queues work, and returns whether it may be made with the GIL held. No other
+/// thread can close an object then either. Free-threaded Python has no such lock, and nothing to
+/// save.
 [[gnu::always_inline]] inline bool may_keep_lock([[maybe_unused]] CUstream stream,
                                                  [[maybe_unused]] unsigned weight = 1) noexcept {
 #ifdef Py_GIL_DISABLED
   return false;
 #else
   return backlog.add(stream, weight) && !host_calls_are_pending() && is_only_thread();
+#endif
+}
+
+/// The same for a call that is captured, which queues nothing.
+[[gnu::always_inline]] inline bool may_keep_lock_in_capture() noexcept {
+#ifdef Py_GIL_DISABLED
+  return false;
+#else
+  return !host_calls_are_pending() && is_only_thread();
 #endif
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// usual.hpp: what the quick ways through a call compare with: exact types of ours, and where their
-// values lie. After a driver call of microseconds every line of memory has to come back from the
+// usual.hpp: the exact types that the fast paths of calls test for, and the offsets of their
+// values. After a driver call of microseconds every line of memory has to come back from the
 // outer caches, so all of it is one line.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace cucore::python {
 struct alignas(64) Usual {
   PyTypeObject *stream_type = nullptr, *config_type = nullptr, *kernel_type = nullptr,
                *buffer_type = nullptr;
-  /// Where the value of an instance lies, behind its head: objects of these classes are all made
-  /// in place.
+  /// The offset of the value of an instance after its head: objects of these classes are all
+  /// constructed in place.
   std::int32_t stream_at = 0, config_at = 0, kernel_at = 0, buffer_at = 0;
   std::atomic<decltype(&::cuLaunchKernel)> launch{nullptr};  ///< from the first launch on
   PyObject* stream_name = nullptr;  ///< the keyword, as the interpreter passes it

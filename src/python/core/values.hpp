@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// values.hpp: what is asked most of an object, without nanobind's calls: properties that are plain
-// values, equality and hashes. A property of nanobind's takes twice the time of one of these.
+// values.hpp: the most frequent operations on objects, without nanobind's calls: properties that
+// are plain values, equality and hashes. A property of nanobind's takes twice the time of one of
+// these.
 #pragma once
 
 #include <string>

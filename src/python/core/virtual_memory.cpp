@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virtual_memory.cpp: the C++ resource behind cuda.core.VirtualMemoryResource.
+// virtual_memory.cpp: the C++ resource of cuda.core.VirtualMemoryResource.
 #include "cucore/virtual_memory.hpp"
 
 #include <nanobind/stl/optional.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers: PTX goes in and comes out, the cubin stays as it was, and no bytes can do harm.
+// Containers: PTX is added and read back, the cubin is unchanged, and malformed input is an error.
 #include "cucore/container.hpp"
 
 #include <elf.h>

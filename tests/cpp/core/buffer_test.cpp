@@ -55,7 +55,7 @@ TEST(BufferOwnership, MemoryGoesBackExactlyOnce) {
   {
     Buffer a = Buffer::allocate(resource, 64, Stream{});
     Buffer b = std::move(a);
-    EXPECT_TRUE(a.is_closed());  // NOLINT: what moving leaves behind is the point
+    EXPECT_TRUE(a.is_closed());  // NOLINT: tests the state after a move
     b.close();
     b.close();
     EXPECT_EQ(resource->returned, 1);

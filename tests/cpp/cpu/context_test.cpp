@@ -168,8 +168,8 @@ TEST_F(Contexts, DeprecatedDeviceQueriesSucceed) {
   EXPECT_OK(cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
                                        CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
   const void* table = nullptr;
-  CUuuid nobody{};
-  EXPECT_NE(CUDA_SUCCESS, cuGetExportTable(&table, &nobody));
+  CUuuid unknown{};
+  EXPECT_NE(CUDA_SUCCESS, cuGetExportTable(&table, &unknown));
   EXPECT_OK(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO));
   EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuDevicePrimaryCtxSetFlags(9, 0));
 }

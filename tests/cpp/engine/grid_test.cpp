@@ -319,5 +319,62 @@ TEST(Grid, ManyHostThreadsFinishAGridExactlyOnce) {
   }
 }
 
+/// Counts the events of a grid.
+struct EventCounts final : GridObserver {
+  explicit EventCounts(std::vector<std::uint32_t>& n) : counts{n} { counts.assign(8, 0); }
+  void block_starts(Worker&, Block&) override { ++counts[0]; }
+  void barrier_arrives(Worker&, const void* pc) override { counts[1] += pc ? 1 : 0; }
+  void barrier_completes(Worker&, Block&, const std::vector<Fiber*>& waiters,
+                         bool whole_block) override {
+    ++counts[2];
+    counts[3] += static_cast<std::uint32_t>(waiters.size());
+    counts[4] += whole_block ? 1 : 0;
+  }
+  void warp_arrives(Worker& worker, std::uint32_t mask, const void*) override {
+    ++counts[5];
+    if (mask == 0) worker.current_fault().code = 719;
+  }
+  void warp_completes(Block&, std::uint32_t, std::uint32_t lanes) override {
+    counts[6] += lanes == ~0U ? 1 : 0;
+  }
+  void cluster_barrier_completes(Cluster&) override { ++counts[7]; }
+  std::vector<std::uint32_t>& counts;
+};
+
+TEST(Grid, AnObserverSeesEveryEventOfItsGridOnOneHostThread) {
+  Data data{1};
+  std::vector<std::uint32_t> counts;
+  Code code = thread_code([](ThreadContext* t) {
+    cucpu_rt_barrier_sync(0, 0);
+    cucpu_rt_barrier_sync(1, 64);
+    cucpu_rt_warp(static_cast<std::uint32_t>(WarpOp::kSync), ~0U, 0, 0, 0);
+    cucpu_rt_cluster_arrive();
+    cucpu_rt_cluster_wait();
+    ++param<Data>(*t->block).out[0];
+  });
+  code.make_observer = [&counts] { return std::make_unique<EventCounts>(counts); };
+  LaunchShape s = shape({6}, {64});
+  s.cluster = {2};
+  const auto outcome = run_with(code, s, data, 3);
+  EXPECT_EQ(outcome.code, 0) << outcome.report;
+  EXPECT_EQ(outcome.finishers, 1);
+  EXPECT_EQ(data.out[0], 6 * 64);
+  // blocks; barriers: arrivals, completions, threads, whole-block ones; warps; cluster barriers
+  EXPECT_EQ(counts, (std::vector<std::uint32_t>{6, 768, 12, 768, 6, 384, 12, 3}));
+}
+
+TEST(Grid, AFaultThatAnObserverSetsEndsTheGrid) {
+  Data data{1};
+  std::vector<std::uint32_t> counts;
+  Code code = thread_code([](ThreadContext* t) {
+    cucpu_rt_warp(static_cast<std::uint32_t>(WarpOp::kSync), 0, 0, 0, 0);
+    ++param<Data>(*t->block).out[0];
+  });
+  code.make_observer = [&counts] { return std::make_unique<EventCounts>(counts); };
+  EXPECT_EQ(run_with(code, shape({1}, {32}), data).code, 719);
+  EXPECT_EQ(counts[5], 1);
+  EXPECT_EQ(data.out[0], 0);
+}
+
 }  // namespace
 }  // namespace cucpu::test

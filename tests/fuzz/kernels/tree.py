@@ -134,7 +134,7 @@ class Kernel:
     outs: list[Expr] = field(default_factory=list)
     n: int = 0
     q: int = 0
-    aos: bool = False  # results of a thread lie one behind the other
+    aos: bool = False  # results of a thread are contiguous
     restrict: bool = False
     inputs: int = 0  # which set of inputs
     exits: bool = False  # threads may exit before a barrier that others reach

@@ -12,7 +12,7 @@ from cuda.core.graph import GraphCompleteOptions, GraphDefinition
 from cuda.pathfinder import StaticLibNotFoundError, find_static_lib
 
 ONE = LaunchConfig(grid=1, block=1)
-BEHIND, BESIDE = 0x0100000000000000, 0x0200000000000000  # cudaStreamGraphTailLaunch, cudaStreamGraphFireAndForget
+TAIL, FIRE_AND_FORGET = 0x0100000000000000, 0x0200000000000000  # cudaStreamGraphTailLaunch, cudaStreamGraphFireAndForget
 SOURCE = r"""
 extern "C" __global__ void again(int* cell, int limit) {
   if (++cell[0] < limit) cell[1] |= cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);
@@ -65,7 +65,7 @@ def test_graph_tail_launches_itself(device, stream, code, cells):
     assert read(cells, stream)[:2] == [10, 0]
 
 
-@pytest.mark.parametrize("how", [BEHIND, BESIDE], ids=["behind", "beside"])
+@pytest.mark.parametrize("how", [TAIL, FIRE_AND_FORGET], ids=["tail", "fire_and_forget"])
 def test_kernel_launches_another_graph(device, stream, code, cells, how):
     answer = device.allocate(16, stream=stream)
     answer.fill(255, stream=stream)
@@ -85,7 +85,7 @@ def test_launch_of_a_graph_without_device_launch_returns_an_error(device, stream
     plain = ready(stream, (code.get_kernel("twice"), cells), device_launch=False)
     ready(stream, (code.get_kernel("twice"), cells))  # there are others
     exec_ = ctypes.c_uint64(int(plain.handle))
-    host = ready(stream, (code.get_kernel("start"), exec_, ctypes.c_uint64(BEHIND), answer), device_launch=False)
+    host = ready(stream, (code.get_kernel("start"), exec_, ctypes.c_uint64(TAIL), answer), device_launch=False)
     if os.environ.get("CUCORE_DEVICE") == "gpu":
         pytest.skip("undefined there")
     host.launch(stream)

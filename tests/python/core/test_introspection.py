@@ -25,7 +25,7 @@ def callables(name):
     for label in getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]:
         found = getattr(module, label)
         if isinstance(found, type) and issubclass(found, BaseException):
-            continue  # BaseException tells nobody
+            continue  # BaseException has no signature
         if callable(found):
             yield label, found
         if isinstance(found, type) and not name.startswith("cuda.bindings"):

@@ -27,7 +27,7 @@ PROGRAM = """
     other = device.create_event()
     one = LaunchConfig(grid=1, block=1)
 
-    @functools.lru_cache  # goes after the modules have been taken apart
+    @functools.lru_cache  # destroyed after the modules have been cleared
     def code():
         source = 'extern "C" __global__ void f(int* p) { *p += 1; }'
         return Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("ptx")

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cucore
 import pytest
+from cucore import stand_ins
 
 pytestmark = pytest.mark.cpu_only
 
@@ -68,7 +68,7 @@ def test_nvcc_cubin_writes_a_file_that_the_cpu_device_runs(folder: Path, options
 def test_nvcc_cubin_without_a_host_compiler_uses_nvrtc(folder: Path) -> None:
     done = nvcc(folder, "-cubin", "-arch=sm_90", "-D", "FACTOR=2", "-o", "out.bin", "kernel.cu", PATH="/nowhere")
     assert done.returncode != 0 and "no such program" in done.stderr  # `sh` is searched in that PATH
-    script = cucore.STAND_IN_FOLDER / "nvcc.py"
+    script = stand_ins.NVCC.with_suffix(".py")
     command = [sys.executable, script, "-cubin", "-arch=sm_90", "-D", "FACTOR=2", "-o", "out.bin", "kernel.cu"]
     subprocess.run(command, cwd=folder, check=True, env=os.environ | {"PATH": "/nowhere"})
     assert load(folder / "out.bin") == "0 3 6 9\n"
@@ -77,7 +77,7 @@ def test_nvcc_cubin_without_a_host_compiler_uses_nvrtc(folder: Path) -> None:
 @pytest.mark.parametrize("path", [None, "/nowhere"])
 def test_nvcc_cubin_of_a_wrong_program_prints_the_compilers_error(folder: Path, path: str | None) -> None:
     (folder / "kernel.cu").write_text("__global__ void k() { undefined_name = 1; }")
-    command = [sys.executable, cucore.STAND_IN_FOLDER / "nvcc.py", "--cubin", "kernel.cu"]
+    command = [sys.executable, stand_ins.NVCC.with_suffix(".py"), "--cubin", "kernel.cu"]
     variables = {"PATH": path} if path else {}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | variables)
     assert done.returncode != 0

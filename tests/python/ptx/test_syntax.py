@@ -72,7 +72,7 @@ FORMS = {
     "a condition binds less than a sum": ("mov.u32 %r1, 0 ? 2 : 3 + 4;", lambda t: 7),
     "the type of a condition is that of its choice": ("mov.u64 %rd2, (1 ? -1 : 2U) >> 63; cvt.u32.u64 %r1, %rd2;", lambda t: -1),
     "a condition in an address": ("ld.global.u32 %r1, [cells+(WARP_SZ == 32 ? 8 : 0)];", lambda t: 12),
-    "a condition behind a sum": ("mov.u64 %rd2, cells; ld.global.u32 %r1, [%rd2+1?4:8];", lambda t: 11),
+    "a condition after a sum": ("mov.u64 %rd2, cells; ld.global.u32 %r1, [%rd2+1?4:8];", lambda t: 11),
     "an array plus a number": ("mov.u64 %rd2, cells+16; ld.global.u32 %r1, [%rd2];", lambda t: 14),
     "an array plus a product": ("mov.u64 %rd2, cells+4*3; ld.global.u32 %r1, [%rd2+4*2+4];", lambda t: 16),
     "an array plus numbers": ("mov.u64 %rd2, cells+16-4; ld.global.u32 %r1, [%rd2+8-4];", lambda t: 14),

@@ -405,7 +405,7 @@ FAULTY = {
     "a store left of the tensor": "store(-4, 0)",
     "a store above the tensor": "store(0, -1)",
     "a pixel before the box of pixels": "pixels(-2)",
-    "a pixel behind the box of pixels": "pixels(7)",
+    "a pixel after the box of pixels": "pixels(7)",
 }
 
 

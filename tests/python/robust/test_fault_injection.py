@@ -92,7 +92,7 @@ def scenario():
     graph.launch(stream)
     definition = GraphDefinition()
     definition.launch(one, kernel, buffer, 1)
-    executable = definition.instantiate()  # held: one that goes while it runs asks to be told when it is done
+    executable = definition.instantiate()  # held: destroying it while it runs queues a notification
     executable.launch(stream)
     stream.sync(); device.sync(); event.sync()
     virtual.close(); buffer.close(); pool.close()

@@ -30,7 +30,7 @@ class GraphBuilder:
 
     __slots__ = ("__weakref__", "_definition", "_held", "_native", "_stream")
     _definition: GraphDefinition | None
-    _held: list[Any]  # what the graph keeps alive: one list for the whole, which goes with it to whatever is made of it
+    _held: list[Any]  # what the graph keeps alive: one list, shared with the graphs made from it
     _native: Any  # the C++ library's builder, which knows what may come next
     _stream: Any  # a Stream; None once closed
 
@@ -210,7 +210,7 @@ class GraphBuilder:
         return self._built()._repr_svg_() if self._native.phase == "ended" else None
 
     def close(self) -> None:
-        """End a capture that is still going on and forget the graph. Does nothing the second time."""
+        """End a capture that is in progress and release the graph. Idempotent."""
         self._native.close()
         self._definition, self._stream, self._held = None, None, []
 

@@ -11,7 +11,7 @@ from .. import _core
 from .._core import Graph
 from ..typing import GraphMemoryType
 from ._node_classes import conditional_class, node_class
-from ._options import GraphCompleteOptions, GraphDebugPrintOptions, options_of
+from ._options import GraphCompleteOptions, GraphDebugPrintOptions
 
 if TYPE_CHECKING:
     from .._core import Buffer, Device, Event, Kernel, LaunchConfig
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class _State:
     """What belongs to one graph of the driver, by a node's handle.
 
-    ``nodes``: the objects that stand for nodes, while somebody holds them. ``facts``: what the driver does not say of
+    ``nodes``: the objects that stand for nodes, while they are referenced. ``facts``: what the driver does not say of
     a node (a launch's arguments, a conditional's bodies). ``inside``: the same for the graphs inside a node, by their
     place in it. All are made when first touched: a captured graph rarely needs them.
     """
@@ -62,7 +62,7 @@ class _State:
         return mine + [deeper for part in mine for inner in part.inside for deeper in part.parts(inner)]
 
     def remember(self, node: int) -> None:
-        """The driver is about to forget what is inside a node: objects of nodes there note their parameters."""
+        """The driver is about to destroy the graph inside a node: objects of nodes there copy their parameters."""
         for inner in [inner for part in self.parts(node) for inner in part.nodes.values()]:
             inner._remember()
 
@@ -91,7 +91,7 @@ def address_of(place: Any) -> int:
 def held(place: Any, owner: Any) -> Any:
     """What keeps the memory of an operand, or of the owner given for an address, also when it is closed."""
     if owner is not None and isinstance(place, _core.Buffer):
-        raise ValueError("an owner goes with an address: a Buffer keeps its own memory")
+        raise ValueError("an owner is for an address only: a Buffer keeps its own memory")
     if isinstance(owner, _core.Buffer) and owner.is_closed:
         raise ValueError("the owner of the address is a Buffer that is closed")
     return _core.hold((place, owner))
@@ -106,7 +106,7 @@ def _as_packed(arg: Any) -> Any:
     if isinstance(arg, _core.Buffer):
         return arg.handle
     block = getattr(arg, "_kernel_argument_address", None)
-    if block is not None:  # a tensor map, which goes by value and can be changed
+    if block is not None:  # a tensor map, which is passed by value and can be changed
         import ctypes
 
         return (ctypes.c_char * block[1]).from_buffer_copy(ctypes.string_at(*block))
@@ -395,14 +395,14 @@ class GraphDefinition(_Adder):
 
     def instantiate(self, options: GraphCompleteOptions | None = None) -> Graph:
         """Make the graph ready to launch. It keeps what its nodes use."""
-        o = options_of(options, GraphCompleteOptions)
+        o = _core.options_or_default(options, GraphCompleteOptions)
         return self._def.instantiate(o.auto_free_on_launch, o.upload_stream, o.device_launch, o.use_node_priority)
 
     complete = instantiate
 
     def debug_dot_print(self, path: str, options: GraphDebugPrintOptions | None = None) -> None:
         """Write the graph in the DOT language."""
-        self._def.debug_dot_print(os.fsdecode(path), options_of(options, GraphDebugPrintOptions)._flags())
+        self._def.debug_dot_print(os.fsdecode(path), _core.options_or_default(options, GraphDebugPrintOptions)._flags())
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
         """Write the graph in the DOT language to a file, or to standard output; as a picture to a file named ``*.svg``."""

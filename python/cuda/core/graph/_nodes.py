@@ -142,7 +142,7 @@ class GraphNode(_Adder):
         return self._ask(self._handle) if self.is_valid else self._last
 
     def _remember(self) -> None:
-        """Note the parameters: the driver is about to forget them."""
+        """Copy the parameters: the driver is about to destroy them."""
         self._last = self._read()
 
     def _text(self) -> str:
