@@ -83,6 +83,7 @@ neighbours: build ## released wheels of other packages (numba-cuda, Triton, cuda
 soak: build-all  ## launch, capture, compile and close for a long time; memory must stay flat
 	@CUCORE_DEVICE=cpu CUCORE_SOAK=$(or $(SOAK),50) CUCORE_LONG=1 $(PYTHON) -m pytest -v -p no:cacheprovider \
 	  tests/python/robust/test_soak.py tests/python/robust/test_exit.py tests/python/robust/test_stateful.py
+	@CUCORE_DEVICE=cpu CUCORE_SOAK=$(or $(SOAK),50) $(PYTHON) -m pytest -v -p no:cacheprovider tests/python/scaling/test_dask.py -k thousands
 
 gpu-build:
 	cmake -S . --preset gpu -DPython_EXECUTABLE=$$(command -v $(GPU_PYTHON)) $(if $(NANOBIND),-Dnanobind_ROOT=$(abspath $(NANOBIND))/cmake) > /dev/null

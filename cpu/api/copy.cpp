@@ -88,34 +88,45 @@ Context& peer_context(CUcontext handle) {
 }
 
 CUresult now(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind,
-             std::size_t bytes) {
-  return guarded([&] {
-    current_context();
-    run_synchronously(make_copy(dst, dst_kind, src, src_kind, bytes));
-  });
+             std::size_t bytes, const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        current_context();
+        run_synchronously(make_copy(dst, dst_kind, src, src_kind, bytes));
+      },
+      function);
 }
 
 CUresult later(CUstream handle, CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src,
-               CUmemorytype src_kind, std::size_t bytes) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    submit_copy(*stream, make_copy(dst, dst_kind, src, src_kind, bytes));
-  });
+               CUmemorytype src_kind, std::size_t bytes,
+               const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        const Ref<Stream> stream = stream_of(handle);
+        submit_copy(*stream, make_copy(dst, dst_kind, src, src_kind, bytes));
+      },
+      function);
 }
 
 /// Copies bytes of a row synchronously; zero bytes are skipped.
-CUresult row_now(const RowEnd& dst, const RowEnd& src, std::size_t bytes) {
-  return guarded([&] {
-    current_context();
-    if (bytes != 0) run_synchronously(make_row_copy(dst, src, bytes));
-  });
+CUresult row_now(const RowEnd& dst, const RowEnd& src, std::size_t bytes,
+                 const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        current_context();
+        if (bytes != 0) run_synchronously(make_row_copy(dst, src, bytes));
+      },
+      function);
 }
 
-CUresult row_later(CUstream handle, const RowEnd& dst, const RowEnd& src, std::size_t bytes) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    if (bytes != 0) submit_copy(*stream, make_row_copy(dst, src, bytes));
-  });
+CUresult row_later(CUstream handle, const RowEnd& dst, const RowEnd& src, std::size_t bytes,
+                   const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        const Ref<Stream> stream = stream_of(handle);
+        if (bytes != 0) submit_copy(*stream, make_row_copy(dst, src, bytes));
+      },
+      function);
 }
 
 void check_batch_attributes(const CUmemcpyAttributes* attrs, std::size_t count) {

@@ -11,19 +11,24 @@ using namespace cucpu::driver;
 namespace {
 
 CUresult now(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element,
-             std::size_t width, std::size_t height) {
-  return guarded([&] {
-    current_context();
-    run_synchronously(make_fill({dst, pitch, value, element, width, height}));
-  });
+             std::size_t width, std::size_t height, const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        current_context();
+        run_synchronously(make_fill({dst, pitch, value, element, width, height}));
+      },
+      function);
 }
 
 CUresult later(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element,
-               std::size_t width, std::size_t height, CUstream handle) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    submit(*stream, make_fill({dst, pitch, value, element, width, height}));
-  });
+               std::size_t width, std::size_t height, CUstream handle,
+               const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        const Ref<Stream> stream = stream_of(handle);
+        submit(*stream, make_fill({dst, pitch, value, element, width, height}));
+      },
+      function);
 }
 
 }  // namespace

@@ -9,24 +9,27 @@ namespace {
 
 /// Calls `f` with the counter of an attribute, whether it can be set, and its current value.
 template <class F>
-CUresult with_count(CUdevice dev, CUgraphMem_attribute attribute, const void* value, F f) {
-  return guarded([&] {
-    require(value != nullptr);
-    with_graph_memory_counts(device_of(dev).ordinal, [&](GraphMemoryCounts& c) {
-      switch (attribute) {
-        case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
-          return f(c.used, false, c.used);
-        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
-          return f(c.used_high, true, c.used);
-        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
-          return f(c.reserved, false, c.reserved);
-        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
-          return f(c.reserved_high, true, c.reserved);
-        default:
-          fail(CUDA_ERROR_INVALID_VALUE);
-      }
-    });
-  });
+CUresult with_count(CUdevice dev, CUgraphMem_attribute attribute, const void* value, F f,
+                    const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        require(value != nullptr);
+        with_graph_memory_counts(device_of(dev).ordinal, [&](GraphMemoryCounts& c) {
+          switch (attribute) {
+            case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
+              return f(c.used, false, c.used);
+            case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+              return f(c.used_high, true, c.used);
+            case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+              return f(c.reserved, false, c.reserved);
+            case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+              return f(c.reserved_high, true, c.reserved);
+            default:
+              fail(CUDA_ERROR_INVALID_VALUE);
+          }
+        });
+      },
+      function);
 }
 
 }  // namespace

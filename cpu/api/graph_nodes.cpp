@@ -16,19 +16,22 @@ namespace {
 
 /// Makes a node from a description and adds it to the graph.
 CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-             const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams& params) {
-  return guarded([&] {
-    // As on an H200, an invalid function of a kernel node is reported before other errors.
-    if (params.type == CU_GRAPH_NODE_TYPE_KERNEL && !params.kernel.kern)
-      function_of(params.kernel.func);
-    require(out != nullptr);
-    Graph& g = graph_of(graph);
-    const GraphNode& node = g.add(make_node_op(params), dependencies, data, count);
-    if (params.type ==
-        CU_GRAPH_NODE_TYPE_CONDITIONAL)  // the array belongs to the driver, as documented
-      params.conditional.phGraph_out = static_cast<ConditionalOp&>(*node.op).params.phGraph_out;
-    *out = node.handle();
-  });
+             const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams& params,
+             const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        // As on an H200, an invalid function of a kernel node is reported before other errors.
+        if (params.type == CU_GRAPH_NODE_TYPE_KERNEL && !params.kernel.kern)
+          function_of(params.kernel.func);
+        require(out != nullptr);
+        Graph& g = graph_of(graph);
+        const GraphNode& node = g.add(make_node_op(params), dependencies, data, count);
+        if (params.type ==
+            CU_GRAPH_NODE_TYPE_CONDITIONAL)  // the array belongs to the driver, as documented
+          params.conditional.phGraph_out = static_cast<ConditionalOp&>(*node.op).params.phGraph_out;
+        *out = node.handle();
+      },
+      function);
 }
 
 /// Copies a list to the caller: *count is the capacity, then the number; with a null list only the
@@ -52,12 +55,15 @@ bool is_default_edge(const CUgraphEdgeData& data) {
 /// The same with the parameters of one type of node.
 template <typename Params>
 CUresult add_described(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-                       size_t count, const Params* params) {
-  return guarded([&] {
-    require(params != nullptr);
-    CUgraphNodeParams p = described(*params);
-    return add(out, graph, dependencies, nullptr, count, p);
-  });
+                       size_t count, const Params* params,
+                       const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        require(params != nullptr);
+        CUgraphNodeParams p = described(*params);
+        return add(out, graph, dependencies, nullptr, count, p);
+      },
+      function);
 }
 
 }  // namespace

@@ -16,13 +16,15 @@ constexpr unsigned kMaxParamBytes = 4096;
 
 /// Runs `f` with the launch state of a function, locked.
 template <class F>
-CUresult edit(CUfunction handle, F f) {
-  return guarded([&] {
-    current_context();
-    Function::LegacyLaunch& old = function_of(handle).legacy_launch;
-    const std::lock_guard lock{old.mutex};
-    f(old);
-  });
+CUresult edit(CUfunction handle, F f, const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        current_context();
+        Function::LegacyLaunch& old = function_of(handle).legacy_launch;
+        const std::lock_guard lock{old.mutex};
+        f(old);
+      },
+      function);
 }
 
 void put(Function::LegacyLaunch& old, int offset, const void* bytes, std::size_t count) {
@@ -33,26 +35,29 @@ void put(Function::LegacyLaunch& old, int offset, const void* bytes, std::size_t
   std::memcpy(old.params.data() + offset, bytes, count);
 }
 
-CUresult launch(CUfunction handle, int width, int height, CUstream stream) {
-  return guarded([&]() -> CUresult {
-    require(width > 0 && height > 0);
-    current_context();
-    Function::LegacyLaunch& old = function_of(handle).legacy_launch;
-    unsigned block[3], shared;
-    std::vector<std::byte> params;
-    {
-      const std::lock_guard lock{old.mutex};
-      std::memcpy(block, old.block, sizeof block);
-      shared = old.shared;
-      params = old.params;
-    }
-    std::size_t bytes = params.size();
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
-                     &bytes, CU_LAUNCH_PARAM_END};
-    return cuLaunchKernel(handle, static_cast<unsigned>(width), static_cast<unsigned>(height), 1,
-                          block[0], block[1], block[2], shared, stream, nullptr,
-                          bytes ? extra : nullptr);
-  });
+CUresult launch(CUfunction handle, int width, int height, CUstream stream,
+                const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&]() -> CUresult {
+        require(width > 0 && height > 0);
+        current_context();
+        Function::LegacyLaunch& old = function_of(handle).legacy_launch;
+        unsigned block[3], shared;
+        std::vector<std::byte> params;
+        {
+          const std::lock_guard lock{old.mutex};
+          std::memcpy(block, old.block, sizeof block);
+          shared = old.shared;
+          params = old.params;
+        }
+        std::size_t bytes = params.size();
+        void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
+                         &bytes, CU_LAUNCH_PARAM_END};
+        return cuLaunchKernel(handle, static_cast<unsigned>(width), static_cast<unsigned>(height),
+                              1, block[0], block[1], block[2], shared, stream, nullptr,
+                              bytes ? extra : nullptr);
+      },
+      function);
 }
 
 /// A barrier: every stream continues only when all have arrived.

@@ -39,22 +39,28 @@ StubState& stub_state() {
 using CoredumpCallbacks = std::set<CUcoredumpCallbackHandle> StubState::*;
 
 CUresult register_callback(CoredumpCallbacks callbacks, CUcoredumpStatusCallback f, void* data,
-                           CUcoredumpCallbackHandle* out) {
-  return guarded([&] {
-    require(f && out);
-    StubState& k = stub_state();
-    const std::lock_guard lock{k.mutex};
-    *out = *(k.*callbacks).insert(new CUcoredumpCallbackEntry_st{f, data}).first;
-  });
+                           CUcoredumpCallbackHandle* out,
+                           const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        require(f && out);
+        StubState& k = stub_state();
+        const std::lock_guard lock{k.mutex};
+        *out = *(k.*callbacks).insert(new CUcoredumpCallbackEntry_st{f, data}).first;
+      },
+      function);
 }
 
-CUresult deregister_callback(CoredumpCallbacks callbacks, CUcoredumpCallbackHandle handle) {
-  return guarded([&] {
-    StubState& k = stub_state();
-    const std::lock_guard lock{k.mutex};
-    require((k.*callbacks).erase(handle) == 1);
-    delete handle;
-  });
+CUresult deregister_callback(CoredumpCallbacks callbacks, CUcoredumpCallbackHandle handle,
+                             const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        StubState& k = stub_state();
+        const std::lock_guard lock{k.mutex};
+        require((k.*callbacks).erase(handle) == 1);
+        delete handle;
+      },
+      function);
 }
 
 bool is_text(CUcoredumpSettings attribute) {
@@ -78,35 +84,41 @@ std::string initial(CUcoredumpSettings attribute) {
   return attribute == CU_COREDUMP_FILE ? "core_%t_%h_%p" : "corepipe.cuda.%h.%p";
 }
 
-CUresult get(CUcoredumpSettings attribute, void* value, std::size_t* size) {
-  return guarded([&] {
-    check(attribute);
-    require(size != nullptr);
-    StubState& k = stub_state();
-    const std::lock_guard lock{k.mutex};
-    const auto at = k.coredump.find(attribute);
-    std::string bytes = at == k.coredump.end() ? initial(attribute) : at->second;
-    if (is_text(attribute)) bytes.push_back('\0');
-    if (value) {
-      require(*size >= bytes.size());
-      std::memcpy(value, bytes.data(), bytes.size());
-    }
-    *size = bytes.size();
-  });
+CUresult get(CUcoredumpSettings attribute, void* value, std::size_t* size,
+             const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        check(attribute);
+        require(size != nullptr);
+        StubState& k = stub_state();
+        const std::lock_guard lock{k.mutex};
+        const auto at = k.coredump.find(attribute);
+        std::string bytes = at == k.coredump.end() ? initial(attribute) : at->second;
+        if (is_text(attribute)) bytes.push_back('\0');
+        if (value) {
+          require(*size >= bytes.size());
+          std::memcpy(value, bytes.data(), bytes.size());
+        }
+        *size = bytes.size();
+      },
+      function);
 }
 
-CUresult set(CUcoredumpSettings attribute, void* value, std::size_t* size) {
-  return guarded([&] {
-    check(attribute);
-    require(value && size);
-    require(is_text(attribute) ? *size <= 1023 : *size >= value_bytes(attribute));
-    StubState& k = stub_state();
-    const std::lock_guard lock{k.mutex};
-    std::string bytes{static_cast<const char*>(value),
-                      is_text(attribute) ? *size : value_bytes(attribute)};
-    if (is_text(attribute)) bytes = bytes.c_str();
-    k.coredump[attribute] = bytes;
-  });
+CUresult set(CUcoredumpSettings attribute, void* value, std::size_t* size,
+             const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        check(attribute);
+        require(value && size);
+        require(is_text(attribute) ? *size <= 1023 : *size >= value_bytes(attribute));
+        StubState& k = stub_state();
+        const std::lock_guard lock{k.mutex};
+        std::string bytes{static_cast<const char*>(value),
+                          is_text(attribute) ? *size : value_bytes(attribute)};
+        if (is_text(attribute)) bytes = bytes.c_str();
+        k.coredump[attribute] = bytes;
+      },
+      function);
 }
 
 }  // namespace

@@ -52,13 +52,15 @@ void launch_host_function(CUstream handle, CUhostFn fn, void* data) {
 }
 
 CUresult memory_ops(CUstream handle, const CUstreamBatchMemOpParams* list, unsigned count,
-                    unsigned flags) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    require(count == 0 || list);
-    require(count <= kMostMemoryOps && flags == 0);
-    if (count > 0) submit(*stream, make_memory_ops(list, count));
-  });
+                    unsigned flags, const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        const Ref<Stream> stream = stream_of(handle);
+        require(count == 0 || list);
+        require(count <= kMostMemoryOps && flags == 0);
+        if (count > 0) submit(*stream, make_memory_ops(list, count));
+      },
+      function);
 }
 
 CUstreamBatchMemOpParams one_op(CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value,

@@ -39,22 +39,26 @@ auto reference_in(CUmodule handle, const char* name, cucpu::ReferenceKind kind) 
 
 /// Calls `f` with the reference's lock held.
 template <class F>
-CUresult read(CUtexref handle, const void* out, F f) {
-  return guarded([&] {
-    TextureReference& r = texture_of(handle);
-    require(out != nullptr);
-    const std::lock_guard lock{r.mutex};
-    f(r);
-  });
+CUresult read(CUtexref handle, const void* out, F f, const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        TextureReference& r = texture_of(handle);
+        require(out != nullptr);
+        const std::lock_guard lock{r.mutex};
+        f(r);
+      },
+      function);
 }
 
 template <class F>
-CUresult change(CUtexref handle, F f) {
-  return guarded([&] {
-    TextureReference& r = texture_of(handle);
-    const std::lock_guard lock{r.mutex};
-    f(r);
-  });
+CUresult change(CUtexref handle, F f, const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&] {
+        TextureReference& r = texture_of(handle);
+        const std::lock_guard lock{r.mutex};
+        f(r);
+      },
+      function);
 }
 
 bool is_filter(CUfilter_mode mode) {

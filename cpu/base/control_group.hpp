@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu/base/control_group.hpp: the memory limit of the process's control group.
+// cpu/base/control_group.hpp: the limits of the process's control group.
 #pragma once
 
 #include <cstddef>
@@ -12,5 +12,9 @@ namespace cucpu::driver {
 /// the kernel's interface; nothing when there is no limit. `root` is the folder that contains /proc
 /// and /sys.
 std::optional<std::size_t> control_group_memory(const std::filesystem::path& root = "/");
+
+/// The CPUs that the quota of CPU time allows, rounded up: `docker run --cpus=1.5` gives 2. As
+/// above.
+std::optional<unsigned> control_group_cpus(const std::filesystem::path& root = "/");
 
 }  // namespace cucpu::driver

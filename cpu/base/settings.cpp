@@ -2,7 +2,6 @@
 // CUCORE_*, CUDA_VISIBLE_DEVICES and CUDA_LAUNCH_BLOCKING.
 #include "cpu/base/settings.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,23 +13,15 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "cpu/base/control_group.hpp"
+#include "cpu/base/cpu_affinity.hpp"
 #include "cpu/base/environment.hpp"
 #include "cpu/base/error.hpp"
 #include "protection.hpp"
 
 namespace cucpu::driver {
 namespace {
-
-unsigned usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    if (const int count = CPU_COUNT(&set); count > 0) return static_cast<unsigned>(count);
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 /// CUDA_VISIBLE_DEVICES as documented: entries up to the first invalid one count; a repeated entry
 /// hides all devices.

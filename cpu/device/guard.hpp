@@ -12,6 +12,7 @@
 #include "cpu/base/error.hpp"
 #include "cpu/exec/callback.hpp"
 #include "cpu/exec/error_code.hpp"
+#include "cpu/trace/trace.hpp"
 
 namespace cucpu::driver {
 
@@ -61,11 +62,15 @@ CUresult guarded_without_init(F&& f) noexcept {
   }
 }
 
+/// `function`: the entry point, which is the caller unless it is given.
 template <class F>
-CUresult guarded(F&& f) noexcept {
+CUresult guarded(F&& f, const char* function = __builtin_FUNCTION()) noexcept {
   if (const CUresult state = gate(); state != CUDA_SUCCESS) [[unlikely]]
     return state;
-  return guarded_without_init(std::forward<F>(f));
+  trace::Call call{function};
+  const CUresult result = guarded_without_init(std::forward<F>(f));
+  call.set_result(result);
+  return result;
 }
 
 }  // namespace cucpu::driver

@@ -2,8 +2,11 @@
 // Kernel launches: checks of shape and parameters, and execution.
 #include "cpu/device/kernel_op.hpp"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 
 #include "cpu/engine/peer_access.hpp"
@@ -82,10 +85,30 @@ void check_cluster(const Function& function, cucpu::LaunchShape& shape, bool giv
           CUDA_ERROR_INVALID_VALUE);
 }
 
+std::string dimensions(const cucpu::Dim3& d) {
+  return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
+}
+
 }  // namespace
 
+trace::Label KernelOp::label() const {
+  const std::string& symbol = function->kernel.info().name;
+  int status = 0;
+  char* const readable = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  trace::Label label{"kernel", status == 0 ? readable : symbol};
+  std::free(readable);
+  label.arguments.add("grid", dimensions(shape.grid))
+      .add("block", dimensions(shape.block))
+      .add("blocks", shape.grid.volume())
+      .add("threads", shape.grid.volume() * shape.block.volume())
+      .add("dynamic shared bytes", shape.dynamic_shared_bytes);
+  return label;
+}
+
 Progress KernelOp::run(Task& task) {
-  auto launch = ready ? std::move(ready) : make_launch(context_of(task));
+  // A node of a graph may belong to another device than the stream that the graph runs in.
+  Context* const home = module->context();
+  auto launch = ready ? std::move(ready) : make_launch(home ? *home : context_of(task));
   const auto run = make_object<GridRun>(std::move(launch), task);
   run->keep(module);
   context_of(task).add_running(*run);

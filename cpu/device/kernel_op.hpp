@@ -16,6 +16,7 @@ class KernelOp final : public NodeOp {
  public:
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_KERNEL; }
   Progress run(Task& task) override;
+  [[nodiscard]] trace::Label label() const override;
 
   Ref<LoadedModule> module;  ///< keeps the code while the launch is queued or the node exists
   Function* function = nullptr;

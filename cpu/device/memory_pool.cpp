@@ -247,6 +247,8 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   }
   retain();  // released by the free
   in_use_high_ = std::max(in_use_high_, in_use_);
+  if (trace::is_on()) [[unlikely]]
+    trace::add_counter("memory of pools in use", in_use_);
   return base;
 }
 
@@ -259,6 +261,8 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
     Block block = std::move(at->second);
     used_.erase(at);
     in_use_ -= std::min<std::uint64_t>(in_use_, block.bytes);
+    if (trace::is_on()) [[unlikely]]
+      trace::add_counter("memory of pools in use", in_use_);
     if (imported_) {
       removed = block.memory;
     } else {

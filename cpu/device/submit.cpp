@@ -7,6 +7,7 @@
 #include "cpu/device/capture.hpp"
 #include "cpu/device/context.hpp"
 #include "cpu/exec/memory_access.hpp"
+#include "cpu/exec/op_trace.hpp"
 
 namespace cucpu::driver {
 
@@ -23,7 +24,10 @@ void run_synchronously(const Ref<InstantOp>& op) {
                                               ? context.blocking_streams_with_work().empty()
                                               : context.legacy_stream().drained());
   if (idle) {
+    OpTrace traced;
+    traced.begin(*op, *stream);
     access_in(context, [&] { op->execute(); });
+    traced.end();
   } else {
     stream->wait(stream->submit(op));
   }

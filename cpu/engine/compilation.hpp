@@ -25,6 +25,8 @@ class TargetMachine;
 
 namespace cucpu {
 
+struct CoverageMap;
+
 namespace simt {
 struct Analyses;
 }
@@ -62,6 +64,8 @@ struct Compilation {
   simt::Options vector;
   simt::BlockCode block;
   std::string refusal;  ///< why the kernel cannot be vectorized; ends the stage
+
+  CoverageMap* coverage = nullptr;  ///< set in stage "thread" if kernels count
 
   std::span<const std::string> exported;  ///< functions that variables refer to
   std::vector<std::string> names;  ///< of the functions of a module of address-taken functions

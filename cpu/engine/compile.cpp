@@ -19,6 +19,7 @@
 
 #include "cpu/engine/compilation.hpp"
 #include "cpu/engine/dump.hpp"
+#include "cpu/engine/explanation.hpp"
 #include "cpu/engine/jit/code_generator.hpp"
 #include "cpu/engine/jit/crash_recovery.hpp"
 #include "cpu/engine/jit/host_target.hpp"
@@ -26,6 +27,7 @@
 #include "cpu/engine/pipeline.hpp"
 #include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/run/tier_up.hpp"
+#include "cpu/trace/trace.hpp"
 
 namespace cucpu {
 namespace {
@@ -124,6 +126,7 @@ std::string path_of(const Compilation& c) {
             : c.block.reduced ? "vector, large: "
                               : "vector: ") +
            simt::to_string(c.block.report) + (c.needs.spins ? " spins" : "");
+  if (c.job.debug) return "scalar, fibers, debug mode";
   if (!c.code.fibers) return "scalar, loop over threads";
   return c.needs.spins ? "scalar, fibers, spins" : "scalar, fibers";
 }
@@ -144,6 +147,10 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   if (job.block) {
     c.vector.block = *job.block;
     c.vector.width = settings.width;
+    // Whether lanes diverge is a question about warps. Where rows of the block are no whole warps,
+    // groups of 32 lanes would be many times slower, so smaller groups answer it.
+    if (!settings.coverage_folder.empty() && settings.width == 0 && job.block->x % 32 == 0)
+      c.vector.width = 32;
     c.vector.small_grid = job.small_grid;
     c.vector.baseline_beyond = baseline_beyond(job, settings);
     c.vector.target = c.target;
@@ -157,6 +164,11 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     static std::atomic<unsigned> fallbacks{0};
     c.refusal = "invalid vector code (fallback " + std::to_string(++fallbacks) +
                 " of this process; please report it): " + error.what();
+  }
+  if (job.explanation) {
+    job.explanation->report = c.block.report;
+    if (!c.refusal.empty()) job.explanation->refusal = c.refusal;
+    job.explanation->path = path_of(c);
   }
   if (!c.refusal.empty()) {
     report(settings, "kernel " + job.kernel + ": not vectorized: " + c.refusal);
@@ -178,7 +190,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
 
 FunctionsObject compile_functions_unprotected(std::string_view bitcode,
                                               std::span<const std::string> also, int optimization,
-                                              const Settings& settings) {
+                                              bool debug, const Settings& settings) {
   LLVMContext context;
   const DiagnosticErrors errors{context};
   PassInstrumentation instrumentation{settings, "functions"};
@@ -187,6 +199,8 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
   CompileJob job;
   job.optimization = optimization;
   job.check = settings.check->kinds != 0;
+  job.schedule = settings.schedule.has_value();
+  job.debug = debug;
   Compilation c{*module, job, settings, instrumentation};
   c.target = generator->target();
   c.generator = generator.get();
@@ -217,6 +231,7 @@ void in_compiler(const std::string& what, std::string_view input, const Settings
 }
 
 std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) try {
+  const trace::Scope scope{"compile", trace::is_on() ? "compile " + job.kernel : std::string{}};
   std::optional<ObjectCode> code;
   const int optimizations[] = {job.optimization, 0};
   in_compiler(
@@ -232,11 +247,13 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
 }
 
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
-                                  int optimization, const Settings& settings) {
+                                  int optimization, bool debug, const Settings& settings) {
   FunctionsObject functions;
   in_compiler(
       "device functions", bitcode, settings,
-      [&] { functions = compile_functions_unprotected(bitcode, also, optimization, settings); },
+      [&] {
+        functions = compile_functions_unprotected(bitcode, also, optimization, debug, settings);
+      },
       std::span{&optimization, 1});
   return functions;
 }

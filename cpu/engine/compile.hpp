@@ -14,6 +14,8 @@
 
 namespace cucpu {
 
+struct Explanation;
+
 struct CompileJob {
   std::string_view bitcode;  ///< thread code of a whole module
   std::string kernel;
@@ -21,11 +23,14 @@ struct CompileJob {
   std::optional<Dim3> block;
   bool small_grid = true;  ///< nctaid * ntid < 2^31 in every dimension
   int optimization = 4;
-  bool check = false;  ///< scalar code with the instrumentation of check mode (CUCORE_CHECK)
+  bool check = false;     ///< scalar code with the instrumentation of check mode (CUCORE_CHECK)
+  bool schedule = false;  ///< scalar code with schedule points (CUCORE_CPU_SCHEDULE)
+  bool debug = false;  ///< debug mode: scalar code on fibers, not optimized, nothing inlined
   /// Code for launches whose parameters satisfy `ObjectCode::assumed` and `reached`.
   bool aligned = true;
   /// Vector code that is expensive to optimize is baseline code (ObjectCode::baseline).
   bool may_be_baseline = false;
+  Explanation* explanation = nullptr;  ///< filled if not null (explain.hpp)
   bool in_background = false;  ///< on the compile thread (run/tier_up.hpp): stops at process exit
 };
 
@@ -34,7 +39,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob&, const Settings&);
 
 /// The address-taken functions of a module, and those that `also` names. Throws LoadError.
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
-                                  int optimization, const Settings&);
+                                  int optimization, bool debug, const Settings&);
 
 /// Runs `work`, which uses the compiler, on a thread of its own with crash recovery
 /// (run/crash_recovery.hpp). Errors become a LoadError that begins with `what`; after a crash

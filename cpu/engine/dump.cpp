@@ -4,6 +4,7 @@
 
 #include <llvm/IR/Module.h>
 #include <llvm/Support/raw_ostream.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -48,6 +49,27 @@ std::string keep_reproducer(const Settings& settings, const std::string& what,
   return path;
 } catch (...) {
   return {};
+}
+
+std::vector<std::string> write_debug_texts(const Settings& settings,
+                                           std::span<const std::string_view> ptx) {
+  std::vector<std::string> paths;
+  for (const std::string_view text : ptx) {
+    paths.emplace_back();
+    if (text.find("\n.file") != text.npos || text.find("\t.file") != text.npos) continue;
+    std::error_code failed;
+    const std::filesystem::path folder =
+        settings.cache_folder.empty()
+            ? std::filesystem::temp_directory_path() / ("cucore-" + std::to_string(getuid()))
+            : std::filesystem::path{settings.cache_folder};
+    std::filesystem::create_directories(folder / "debug", failed);
+    std::filesystem::permissions(folder / "debug", std::filesystem::perms::owner_all, failed);
+    const std::filesystem::path path = folder / "debug" / (digest(text).substr(0, 16) + ".ptx");
+    std::ofstream file{path, std::ios::binary};
+    file << text.substr(0, text.find('\0'));
+    if (file.flush()) paths.back() = path;
+  }
+  return paths;
 }
 
 void report(const Settings& settings, const std::string& line) {

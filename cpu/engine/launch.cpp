@@ -99,6 +99,8 @@ CompileJob JitKernel::job_for(const Kind& kind) const {
   job.small_grid = kind.small_grid;
   job.optimization = source.optimization;
   job.check = source.settings.check->kinds != 0;
+  job.schedule = source.settings.schedule.has_value();
+  job.debug = source.debug;
   job.aligned = kind.aligned;
   return job;
 }
@@ -106,7 +108,7 @@ CompileJob JitKernel::job_for(const Kind& kind) const {
 std::shared_ptr<const JitCode> JitKernel::compile(const Kind& kind, bool may_be_baseline) const {
   const ThreadCode& source = *module_.thread_code();
   CompileJob job = job_for(kind);
-  if (source.settings.width != 1 && job.optimization > 0 && !job.check) {
+  if (source.settings.width != 1 && job.optimization > 0 && !job.check && !job.schedule) {
     job.may_be_baseline = may_be_baseline && may_start_in_baseline(source);
     if (auto object = source.object(job)) return vector(kind, std::move(*object));
   }
@@ -156,7 +158,8 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   auto code = std::make_shared<JitCode>();
   const std::string wanted[] = {kEntry};
   try {
-    code->linked = LinkedCode::link(object.object, module_.symbols(), wanted);
+    code->linked =
+        LinkedCode::link(object.object, module_.symbols(), wanted, module_.thread_code()->debug);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
@@ -164,10 +167,12 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   }
   const Settings& settings = module_.thread_code()->settings;
   code->functions = module_.functions();
+  code->debug = module_.thread_code()->debug;
   code->object = std::move(object.object);
   code->kernel = info_.name;
   if (settings.check->kinds != 0)
     code->make_observer = [options = settings.check] { return std::make_unique<Checker>(options); };
+  code->has_schedule_points = settings.schedule.has_value();
   code->assumed = std::move(object.assumed);
   code->reached = std::move(object.reached);
   void* const entry = code->linked->address(0);

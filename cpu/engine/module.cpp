@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include "cpu/base/compute_capability.hpp"
+#include "cpu/engine/coverage/count.hpp"
+#include "cpu/engine/coverage/counters.hpp"
 #include "cpu/engine/device_runtime.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/pipeline.hpp"
 #include "cpu/ptx/parser.hpp"
+#include "cpu/trace/trace.hpp"
 
 namespace cucpu {
 
@@ -73,10 +77,55 @@ std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view
   return modules;
 }
 
+/// Whether a compiler was asked for debug information and no optimization (-G).
+bool has_debug_target(std::string_view ptx) {
+  const std::size_t at = ptx.find("\n.target");
+  if (at == ptx.npos) return false;
+  const std::string_view line = ptx.substr(at + 1, ptx.find('\n', at + 1) - at - 1);
+  const std::size_t word = line.find("debug");
+  return word != line.npos && line.find("//") > word;
+}
+
+bool is_debugged(const Settings& settings, std::span<const std::string_view> texts) {
+  if (settings.debug != Settings::Debug::automatic) return settings.debug == Settings::Debug::on;
+  return std::ranges::any_of(texts, has_debug_target);
+}
+
+std::shared_ptr<ThreadCode> make_thread_code(Settings settings, int optimization,
+                                             std::span<const std::string_view> texts,
+                                             std::string_view source) {
+  const bool debug = is_debugged(settings, texts);
+  return std::make_shared<ThreadCode>(std::move(settings), optimization, debug, source);
+}
+
 struct Translated {
   llvm::LLVMContext context;
   Translation translation;
 };
+
+/// Where PTX without source lines is kept for reports of kernel coverage.
+std::string ptx_file(const ThreadCode& code, std::size_t number) {
+  std::string path = code.settings.coverage_folder;
+  path.append("/").append(code.digest, 0, 16);
+  if (number != 0) path.append(".").append(std::to_string(number));
+  return path.append(".ptx");
+}
+
+/// The address of the counters that the code of a module uses.
+std::uint64_t start_counting(const CoverageMap& map, const ThreadCode& code,
+                             std::span<const std::string_view> ptx) try {
+  const std::string module = code.digest.substr(0, 16);
+  CoverageCounters& counters =
+      CoverageCounters::of(code.settings.coverage_folder, module, map.counters, map.json(module));
+  for (std::size_t i = 0; i < ptx.size(); ++i) {
+    const std::string path = ptx_file(code, i);
+    if (std::ranges::find(map.files, path) != map.files.end())
+      CoverageCounters::write_once(path, std::string{ptx[i]});
+  }
+  return reinterpret_cast<std::uint64_t>(&counters);
+} catch (const std::system_error& error) {
+  throw LoadError{304, "CUCORE_COVERAGE=" + code.settings.coverage_folder + ": " + error.what()};
+}
 
 /// Frees the variables placed so far when loading fails.
 class Placed {
@@ -103,12 +152,13 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
   for (const std::string_view text : ptx)
     source += std::to_string(text.size()) + ":" + std::string{text};
   const auto code =
-      std::make_shared<ThreadCode>(Settings::from_environment(), options.optimization, source);
+      make_thread_code(Settings::from_environment(), options.optimization, ptx, source);
   const Settings& settings = code->settings;
   if (settings.dump_ptx) dump_text(settings, code->digest.substr(0, 16) + ".ptx", source);
 
   std::unique_ptr<Translated> translated;
   in_compiler(options.name, source, settings, [&] {
+    const trace::Scope scope{"compile", "parse and translate PTX"};
     auto made = std::make_unique<Translated>();
     const auto modules = parse(ptx, options);
     std::vector<const ptx::Module*> pointers;
@@ -116,6 +166,11 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
     TranslateOptions how;
     how.gpu_nans = settings.nans != Settings::Nans::host;
     how.exact_nans = settings.nans == Settings::Nans::exact;
+    how.debug = code->debug;
+    if (how.debug)
+      how.ptx_files = write_debug_texts(settings, ptx);
+    else if (!settings.coverage_folder.empty())
+      for (std::size_t i = 0; i < ptx.size(); ++i) how.ptx_files.push_back(ptx_file(*code, i));
     made->translation = pipeline::thread_code(pointers, made->context, how, settings);
     std::string bitcode;
     llvm::raw_string_ostream out{bitcode};
@@ -125,6 +180,8 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
   });
   thread_code_ = code;
   Translation& translation = translated->translation;
+  if (!settings.coverage_folder.empty())
+    symbols_.push_back({kCoverageSymbol, start_counting(translation.coverage, *code, ptx)});
 
   Placed placed{memory_, allocations_};
   for (const ModuleVariable& variable : translation.variables) {
@@ -157,7 +214,7 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
     functions->object = code->address_taken_functions(wanted);
     const std::vector<std::string>& names = functions->object.names;
     if (!names.empty()) {
-      functions->linked = LinkedCode::link(functions->object.object, symbols_, names);
+      functions->linked = LinkedCode::link(functions->object.object, symbols_, names, code->debug);
       std::vector<std::uintptr_t> addresses;
       for (std::size_t i = 0; i < names.size(); ++i) {
         addresses.push_back(reinterpret_cast<std::uintptr_t>(functions->linked->address(i)));

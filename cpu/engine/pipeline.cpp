@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "cpu/engine/coverage/insert_coverage.hpp"
 #include "cpu/engine/dump.hpp"
+#include "cpu/engine/explanation.hpp"
 #include "cpu/engine/jit/alignment_check.hpp"
 #include "cpu/engine/jit/code_generator.hpp"
 #include "cpu/engine/jit/deferred_atomics.hpp"
@@ -25,6 +27,7 @@
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/jit/peer_access.hpp"
 #include "cpu/engine/jit/safepoint_polls.hpp"
+#include "cpu/engine/jit/schedule_points.hpp"
 #include "cpu/engine/jit/spin_loops.hpp"
 #include "cpu/engine/jit/stack_size.hpp"
 #include "cpu/engine/jit/state_space_check.hpp"
@@ -42,6 +45,7 @@
 #include "cpu/engine/simt/prepare.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/engine/translate/passes.hpp"
+#include "cpu/trace/trace.hpp"
 #include "protection.hpp"
 
 namespace cucpu::pipeline {
@@ -134,6 +138,9 @@ constexpr Action llvm_module{Action::Kind::llvm, [](C& c) { c.analyses->run(c.mo
 // ---- Conditions ----
 
 constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check; }};
+constexpr Condition kRandomSchedule{"random schedule", [](const C& c) { return c.job.schedule; }};
+constexpr Condition kNoDebugger{"not in debug mode", [](const C& c) { return !c.job.debug; }};
+constexpr Condition kCoverage{"kernel coverage", [](const C& c) { return c.coverage != nullptr; }};
 constexpr Condition kSeveralDevices{
     "several devices", [](const C&) { return static_cast<bool>(peer_access_check()); }};
 constexpr Condition kFixNans{"f64 NaNs differ from a GPU", [](const C& c) { return c.fix_nans; }};
@@ -147,7 +154,8 @@ constexpr Condition kOptimized{"optimized tier", [](const C& c) { return !c.bloc
 constexpr Condition kLoops{"optimized tier, loops",
                            [](const C& c) { return !c.block.reduced && c.has_loops; }};
 constexpr Condition kUnrolled{"optimized tier, unrolled", [](const C& c) { return c.unrolled; }};
-constexpr Condition kFibers{"fibers or check mode", [](const C& c) { return c.code.fibers; }};
+constexpr Condition kFibers{"fibers; always in check and debug mode and for random schedules",
+                            [](const C& c) { return c.code.fibers; }};
 constexpr Condition kThreadLoop{"no fibers", [](const C& c) { return !c.code.fibers; }};
 constexpr Condition kVector{"vector path", [](const C& c) { return c.block.function != nullptr; }};
 constexpr Condition kRunsOn{"vector path, no spin loops",
@@ -177,12 +185,23 @@ void find_needs(C& c) {
   c.needs = find_thread_needs(*c.function);
   c.code.waits_for_blocks = c.needs.spins;
   c.code.recursive = c.needs.recursive && !c.job.block;
-  c.code.fibers = !c.job.block && (c.needs.fibers || c.job.check);
+  const bool serial = c.job.check || c.job.debug || c.job.schedule;
+  c.code.fibers = !c.job.block && (c.needs.fibers || serial);
 }
 
 void vectorize_thread(C& c) {
   Function* const thread = c.function;
+  Function* copy = nullptr;  // vectorize() changes its input
+  if (c.job.explanation) {
+    ValueToValueMapTy map;
+    copy = CloneFunction(thread, map);
+  }
   c.block = simt::vectorize(*thread, c.vector);
+  if (copy) {
+    c.job.explanation->remarks =
+        simt::find_remarks(*copy, std::max(c.block.report.width, 4U), c.vector.block);
+    copy->eraseFromParent();
+  }
   c.refusal = c.block.report.refusal;
   if (!c.block.function) return;
   thread->eraseFromParent();
@@ -232,6 +251,8 @@ CodeGenerator& generator_of(C& c) {
 }
 
 void dump_assembly(C& c) {
+  if (c.job.explanation)
+    c.job.explanation->assembly = emit_assembly(c.module, generator_of(c).target());
   if (c.settings.dump_assembly)
     dump_text(c.settings, c.job.kernel + ".s", emit_assembly(c.module, generator_of(c).target()));
 }
@@ -240,6 +261,8 @@ void dump_assembly(C& c) {
 
 constexpr Pass kThread[] = {
     {"unreachable-blocks", transform([](C& c) { EliminateUnreachableBlocks(*c.function); })},
+    {"insert-coverage", transform([](C& c) { insert_coverage(*c.function, *c.coverage); }),
+     kCoverage},
     {"promote-registers", on_function<ir::promote_registers>},
     {"lower-rounded-down-fma", on_function<ir::lower_rounded_down_fma>},
     {"drop-redundant-flushes", on_function<ir::drop_redundant_flushes>},
@@ -250,12 +273,12 @@ constexpr Pass kThread[] = {
 // ---- Thread code of a module to thread code of one kernel ----
 
 constexpr Pass kKernel[] = {
-    {"extract-kernel", on_function<extract_kernel>},
+    {"extract-kernel", transform([](C& c) { extract_kernel(*c.function, c.job.debug); })},
     {"always-inline", llvm_module<lp::always_inline>},
     {"globaldce", llvm_module<lp::globaldce>},
     {"instrument-locals", on_module<instrument_locals>, kCheckMode},
-    {"sroa", llvm_each<lp::sroa>},
-    {"simplifycfg", llvm_each<lp::simplifycfg>},
+    {"sroa", llvm_each<lp::sroa>, kNoDebugger},
+    {"simplifycfg", llvm_each<lp::simplifycfg>, kNoDebugger},
     {"trap-state-space-violations", on_module<trap_state_space_violations>},
     {"check-alignment", transform([](C& c) {
        if (CUCORE_PROTECTION("alignment-check"))
@@ -265,6 +288,7 @@ constexpr Pass kKernel[] = {
      transform([](C& c) { c.code.reached = check_peer_access(c.module, c.job.aligned); }),
      kSeveralDevices},
     {"instrument", on_module<instrument>, kCheckMode},
+    {"insert-schedule-points", on_module<insert_schedule_points>, kRandomSchedule},
     {"thread-code", point([](C& c) {  // CUCORE_CPU_DUMP=thread
        dump(c.settings.dump_thread, c.settings, c.job.kernel + ".thread.ll", c.module);
      })},
@@ -402,6 +426,7 @@ constexpr Pass kFunctions[] = {
      kSeveralDevices},
     {"instrument-locals", on_module<instrument_locals>, kCheckMode},
     {"instrument", on_module<instrument>, kCheckMode},
+    {"insert-schedule-points", on_module<insert_schedule_points>, kRandomSchedule},
     {"find-f64-nans", analysis(find_f64_nans)},
     {"lower-functions", on_module<lower_functions>, kAlways, true},
     {"mark-operand-order", on_each_function<mark_first_operands>, kFixNans},
@@ -514,6 +539,11 @@ void run_passes(const Stage& stage, std::span<const Pass> passes, C& c, StageAna
 
 void run(const Stage& stage, C& c) {
   c.instrumentation.begin_stage(stage.name);
+  std::optional<trace::Scope> scope;  // of kernels; stage "thread" is part of the translation
+  if (trace::is_on() && !c.job.kernel.empty()) {
+    scope.emplace("compile", std::string{"stage "} + stage.name);
+    scope->arguments().add("kernel", c.job.kernel);
+  }
   StageAnalyses analyses{stage, c};
   run_passes(stage, stage.passes, c, analyses);
 }
@@ -555,6 +585,7 @@ Translation thread_code(std::span<const ptx::Module* const> modules, LLVMContext
     PassInstrumentation instrumentation{settings, function.getName().str()};
     Compilation c{*translation.module, job, settings, instrumentation};
     c.function = &function;
+    if (!settings.coverage_folder.empty()) c.coverage = &translation.coverage;
     run(kThreadStage, c);
     instrumentation.report_times();
   }

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/schedule/options.hpp"
 
 namespace cucpu {
 
@@ -36,9 +38,20 @@ struct Settings {
   std::string cache_folder;  ///< CUCORE_CACHE_DIR, else the user's cache folder; empty: none
   std::uint64_t cache_limit = 512ULL << 20;  ///< CUCORE_CACHE_SIZE, in MiB
   double time_limit = 0;                     ///< CUCORE_CPU_TIMEOUT, seconds per grid; 0: none
+  /// CUCORE_DEBUG: which modules are compiled for debuggers. `automatic`: those whose PTX has
+  /// `.target ..., debug`, as compilers write it with -G.
+  enum class Debug { off, automatic, on };
+  Debug debug = Debug::automatic;
+
+  /// CUCORE_COVERAGE: the folder for the counts of kernel coverage; empty: kernels do not count.
+  std::string coverage_folder;
 
   /// CUCORE_CHECK, CUCORE_CHECK_SUPPRESS
   std::shared_ptr<const check::Options> check = std::make_shared<check::Options>();
+
+  /// CUCORE_CPU_SCHEDULE. Whether it is set decides how code is compiled; its value is read again
+  /// at every launch.
+  std::optional<schedule::Options> schedule;
 
   /// Throws LoadError (1) that names the variable, its value and what was expected.
   static Settings from_environment();

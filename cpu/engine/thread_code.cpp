@@ -10,16 +10,20 @@
 
 namespace cucpu {
 
-ThreadCode::ThreadCode(Settings with, int level, std::string_view source)
+ThreadCode::ThreadCode(Settings with, int level, bool for_debugger, std::string_view source)
     : settings{std::move(with)},
-      optimization{level},
+      optimization{for_debugger ? 0 : level},
+      debug{for_debugger},
       digest{cucpu::digest(source)},
       cache_{settings.cache ? settings.cache_folder : "", settings.cache_limit} {}
 
 FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::string>& wanted) const {
   std::string key = compiler_identity() + "\n" + digest + "\nfunctions\n" +
                     std::to_string(optimization) + "\n" + std::to_string(settings.check->kinds) +
-                    "\n" + std::to_string(static_cast<int>(settings.nans));
+                    (settings.schedule ? "\nschedule" : "") + "\n" +
+                    std::to_string(static_cast<int>(settings.nans)) +
+                    (debug ? "\ndebug" : "") +
+                    (settings.coverage_folder.empty() ? "" : "\ncoverage");
   for (const std::string& name : wanted) key += "\n" + name;
   key = cucpu::digest(key);
   if (cache_.usable()) {
@@ -30,7 +34,7 @@ FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::strin
       }
     }
   }
-  FunctionsObject functions = compile_functions(bitcode, wanted, optimization, settings);
+  FunctionsObject functions = compile_functions(bitcode, wanted, optimization, debug, settings);
   report(settings, "address-taken functions: compiled");
   cache_.put(key, functions.pack());
   return functions;
@@ -43,10 +47,13 @@ std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
   add(digest);
   add(job.kernel);
   add(job.small_grid ? "small" : "large");
+  if (job.debug) add("debug");
+  if (!settings.coverage_folder.empty()) add("coverage");
   std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization),
                                      settings.width,
                                      job.aligned,
                                      job.check,
+                                     job.schedule,
                                      static_cast<bool>(peer_access_check()),
                                      static_cast<std::uint64_t>(settings.nans)};
   if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});

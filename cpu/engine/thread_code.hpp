@@ -18,7 +18,8 @@ namespace cucpu {
 class ThreadCode {
  public:
   /// `source`: the PTX that the thread code was translated from.
-  ThreadCode(Settings, int optimization, std::string_view source);
+  /// `debug`: debug mode, in which nothing is optimized.
+  ThreadCode(Settings, int optimization, bool debug, std::string_view source);
 
   /// The object for a job, from the disk cache or the compiler; nullopt if the kernel cannot be
   /// vectorized. Throws LoadError.
@@ -29,6 +30,7 @@ class ThreadCode {
 
   const Settings settings;
   const int optimization;
+  const bool debug;
   const std::string digest;  ///< of the source
   std::string bitcode;       ///< set once, before this object is shared
 

@@ -14,6 +14,7 @@
 #include "cpu/exec/memory_access.hpp"
 #include "cpu/exec/polling_run.hpp"
 #include "cpu/exec/thread_pool.hpp"
+#include "cpu/mem/allocation.hpp"
 #include "protection.hpp"
 
 namespace cucpu::driver {
@@ -160,7 +161,34 @@ class MemoryOpsRun final : public PollingRun {
   Ref<MemoryOpsOp> op_;
 };
 
+/// Where the end of a copy is, in words.
+const char* place_of(CUmemorytype kind, const void* address) {
+  if (kind == CU_MEMORYTYPE_HOST) return "host";
+  if (kind == CU_MEMORYTYPE_DEVICE) return "device";
+  if (kind == CU_MEMORYTYPE_ARRAY) return "array";
+  const AllocationRef found = MemoryMap::instance().find(reinterpret_cast<std::uintptr_t>(address));
+  if (found && found->kind == MemoryKind::managed) return "managed";
+  const bool on_host =
+      !found || found->kind == MemoryKind::host || found->kind == MemoryKind::registered;
+  return on_host ? "host" : "device";
+}
+
 }  // namespace
+
+trace::Label CopyOp::label() const {
+  trace::Label label{"copy", "copy "};
+  label.name.append(place_of(params.srcMemoryType, box.src))
+      .append(" to ")
+      .append(place_of(params.dstMemoryType, box.dst));
+  label.arguments.add("bytes", std::uint64_t{box.width} * box.height * box.depth);
+  return label;
+}
+
+trace::Label FillOp::label() const {
+  trace::Label label{"copy", "fill"};
+  label.arguments.add("bytes", std::uint64_t{params.width} * params.elementSize * params.height);
+  return label;
+}
 
 void BoxCopy::move() const {
   const bool rows_touch = (dst_pitch == width && src_pitch == width) || height == 1;

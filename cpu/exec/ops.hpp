@@ -46,6 +46,7 @@ class CopyOp final : public InstantOp {
   explicit CopyOp(const BoxCopy& box) : box{box} {}
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEMCPY; }
   void execute() const override { box.execute(); }
+  [[nodiscard]] trace::Label label() const override;
 
   BoxCopy box;
   CUDA_MEMCPY3D params{};  ///< the description that a graph node reports
@@ -60,6 +61,7 @@ class FillOp final : public InstantOp {
       : params{params}, context_handle{context} {}
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEMSET; }
   void execute() const override;
+  [[nodiscard]] trace::Label label() const override;
 
   CUDA_MEMSET_NODE_PARAMS params;
   CUcontext context_handle;
@@ -72,6 +74,7 @@ class EmptyOp final : public InstantOp {
  public:
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_EMPTY; }
   void execute() const override {}
+  [[nodiscard]] trace::Label label() const override { return {"graph", "empty node"}; }
 };
 
 /// cuLaunchHostFunc: runs a function of the program on a worker. CUDA calls inside it fail.
@@ -80,6 +83,7 @@ class HostOp final : public NodeOp {
   HostOp(CUhostFn function, void* data) : params{function, data} {}
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_HOST; }
   Progress run(Task&) override;
+  [[nodiscard]] trace::Label label() const override { return {"host function", "host function"}; }
 
   CUDA_HOST_NODE_PARAMS params;
 };
@@ -91,6 +95,7 @@ class CallbackOp final : public Op {
       : function_{function}, stream_{stream}, data_{data} {}
   bool runs_after_error() const noexcept override { return true; }
   Progress run(Task& task) override;
+  [[nodiscard]] trace::Label label() const override { return {"host function", "callback"}; }
 
  private:
   CUstreamCallback function_;
@@ -107,6 +112,7 @@ class RecordOp final : public Op {
     point_->nanoseconds.store(now_ns(), std::memory_order_relaxed);
     return Progress::done;
   }
+  [[nodiscard]] trace::Label label() const override { return {"event", "event record"}; }
 
  private:
   Ref<Point> point_;
@@ -118,6 +124,7 @@ class MemoryOpsOp final : public NodeOp {
   explicit MemoryOpsOp(std::vector<CUstreamBatchMemOpParams> list) : list{std::move(list)} {}
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP; }
   Progress run(Task& task) override;
+  [[nodiscard]] trace::Label label() const override { return {"wait", "memory operations"}; }
 
   std::vector<CUstreamBatchMemOpParams> list;
   CUcontext context_handle = nullptr;

@@ -33,6 +33,10 @@ Stream::Stream(ExecutionContext& context, StreamRole role, unsigned flags, int p
       flags_{flags},
       id_{g_next_stream_id.fetch_add(1, std::memory_order_relaxed)} {
   priority_ = priority;
+  if (trace::is_on()) [[unlikely]]
+    trace::name_stream(id_, role == StreamRole::legacy       ? "default stream"
+                            : role == StreamRole::per_thread ? "default stream of a thread"
+                                                             : "stream " + std::to_string(id_));
 }
 
 Stream::~Stream() = default;
@@ -45,6 +49,7 @@ std::uint64_t Stream::push(Ref<Op> op) {
   ThreadPool::instance().start();
   bool idle = false;
   std::uint64_t number;
+  const std::int64_t queued = trace::is_on() ? trace::now() : 0;  // it may run at once
   {
     const std::lock_guard lock{mutex_};
     queue_.push_back(std::move(op));
@@ -55,6 +60,8 @@ std::uint64_t Stream::push(Ref<Op> op) {
       retain();  // released when the queue is empty
     }
   }
+  if (queued != 0) [[unlikely]]
+    trace::begin_arrow(arrow_number(id_, number), queued);
   if (idle) ThreadPool::instance().post(*this);
   return number;
 }
@@ -169,6 +176,7 @@ bool Stream::wake_when(std::uint64_t number, Task& task) {
 
 void Stream::finish_op() noexcept {
   in_op_ = false;
+  trace_.end();
   const std::uint64_t number = completed_.load(std::memory_order_relaxed) + 1;
   completed_.store(number);  // sequentially consistent with waiting_: either this thread sees the
                              // waiter or the waiter sees the number
@@ -219,6 +227,7 @@ void Stream::advance(std::uint64_t until) noexcept {
     Progress progress = Progress::done;
     if (!context_->is_broken() || op->runs_after_error()) {
       try {
+        trace_.begin(*op, *this, arrow_number(id_, completed_.load(std::memory_order_relaxed) + 1));
         progress = op->run(*this);
       } catch (...) {
         context_->break_with_current_exception();

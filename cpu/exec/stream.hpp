@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cpu/base/object.hpp"
+#include "cpu/exec/op_trace.hpp"
 #include "cpu/exec/task.hpp"
 
 namespace cucpu::driver {
@@ -60,6 +61,7 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
       const noexcept;  ///< takes part in the legacy stream's implicit waits
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   void drive() noexcept override;
+  [[nodiscard]] trace::Track track() const noexcept override { return trace::stream_track(id_); }
 
   std::atomic<CUsynchronizationPolicy> sync_policy{CU_SYNC_POLICY_AUTO};
   Ref<Object> green_context;  ///< the GreenContext it was made from, if any
@@ -104,6 +106,7 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   alignas(64) std::deque<Ref<Op>> taken_;  // operations swapped out of the queue
   bool in_op_ = false;
   std::atomic<std::uint64_t> completed_{0};
+  OpTrace trace_;
 };
 
 /// The completion of an operation in a stream, as an event stores it.
@@ -122,6 +125,9 @@ class WaitOp final : public Op {
  public:
   WaitOp(Ref<Stream> stream, std::uint64_t number) : stream_{std::move(stream)}, number_{number} {}
   Progress run(Task& task) override;
+  [[nodiscard]] trace::Label label() const override {
+    return {"wait", "wait for stream " + std::to_string(stream_->id())};
+  }
 
  private:
   Ref<Stream> stream_;

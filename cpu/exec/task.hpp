@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "cpu/base/object.hpp"
+#include "cpu/trace/trace.hpp"
 
 namespace cucpu::driver {
 
@@ -28,6 +29,9 @@ class Op : public Object {
   /// True for operations that must run even after an error of the context (event records, status
   /// callbacks).
   [[nodiscard]] virtual bool runs_after_error() const noexcept { return false; }
+
+  /// What the timeline shows.
+  [[nodiscard]] virtual trace::Label label() const { return {"driver", "operation"}; }
 };
 
 /// A sequence of operations: a stream, or the execution of a graph.
@@ -39,6 +43,8 @@ class Task {
   [[nodiscard]] virtual ExecutionContext& context() const noexcept = 0;
   /// The graph launch that this task belongs to, where kernels may launch graphs.
   [[nodiscard]] virtual GraphRun* graph_run() noexcept { return nullptr; }
+  /// Where the timeline shows its operations.
+  [[nodiscard]] virtual trace::Track track() const noexcept { return trace::kThisThread; }
   [[nodiscard]] int priority() const noexcept { return priority_; }
 
   Task* next =

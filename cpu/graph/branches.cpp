@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "cpu/exec/op_trace.hpp"
 #include "cpu/exec/thread_pool.hpp"
 #include "cpu/graph/run.hpp"
 
@@ -21,7 +22,7 @@ class BranchedRun final : public Object {
         lanes_left_{plan_->lanes} {
     for (std::size_t i = 0; i < plan_->steps.size(); ++i)
       missing_[i].store(plan_->links[i].arrivals, std::memory_order_relaxed);
-    for (unsigned i = 0; i < plan_->lanes; ++i) lanes_[i].begin(*this, parent.priority());
+    for (unsigned i = 0; i < plan_->lanes; ++i) lanes_[i].begin(*this, parent, i);
   }
 
   /// Posts all lanes that can start except one, and runs that one and those that no worker has
@@ -46,18 +47,25 @@ class BranchedRun final : public Object {
 
  private:
   struct Lane final : Task {
-    void begin(BranchedRun& r, int priority) {
+    void begin(BranchedRun& r, const Task& parent, unsigned number) {
       run = &r;
-      priority_ = priority;
+      priority_ = parent.priority();
+      // Branches run at the same time, so the timeline shows each on a track of its own.
+      track_ = number == 0 ? parent.track() : parent.track() + number;
     }
     void drive() noexcept override { run->drive(*this); }
     ExecutionContext& context() const noexcept override { return context_of(*run->parent_); }
     GraphRun* graph_run() noexcept override { return run->parent_->graph_run(); }
+    trace::Track track() const noexcept override { return track_; }
 
     // Accessed only by the owner of the task.
     BranchedRun* run = nullptr;
     unsigned at = 0;
     bool in_step = false, looping = false;
+    OpTrace traced;
+
+   private:
+    trace::Track track_ = trace::kThisThread;
   };
 
   /// True when the plan is complete. After false, neither the lane nor this object may be accessed
@@ -66,9 +74,11 @@ class BranchedRun final : public Object {
     for (;;) {
       if (!lane.in_step) {
         lane.in_step = true;
+        lane.traced.begin(*plan_->steps[lane.at].op, lane);
         if (run_step(plan_->steps[lane.at], lane, lane.looping) == Progress::pending) return false;
       }
       lane.in_step = false;
+      lane.traced.end();
       const Plan::Link& link = plan_->links[lane.at];
       for (unsigned i = link.first_signal; i < link.last_signal; ++i) {
         const unsigned to = plan_->signals[i];

@@ -24,6 +24,11 @@ class GraphLaunchOp final : public Op {
     make_object<GraphRun>(plan_, exec_, context_of(task), task.priority())->start(task);
     return Progress::pending;
   }
+  [[nodiscard]] trace::Label label() const override {
+    trace::Label label{"graph", "graph"};
+    label.arguments.add("nodes", plan_->steps.size());
+    return label;
+  }
 
  private:
   static void reset_conditions(const Plan& plan) {

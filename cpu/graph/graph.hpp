@@ -144,6 +144,7 @@ class ChildGraphOp final : public NodeOp {
   Progress run(Task&) override {
     return Progress::done;
   }  // the plan has the child's plan as a body
+  [[nodiscard]] trace::Label label() const override { return {"graph", "child graph"}; }
   Ref<Graph> graph;
 };
 
@@ -151,6 +152,7 @@ class ConditionalOp final : public NodeOp {
  public:
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_CONDITIONAL; }
   Progress run(Task&) override { return Progress::done; }
+  [[nodiscard]] trace::Label label() const override { return {"graph", "conditional node"}; }
   CUDA_CONDITIONAL_NODE_PARAMS params{};
   std::vector<Ref<Graph>> bodies;
   std::vector<CUgraph> body_handles;
@@ -211,6 +213,7 @@ class AllocOp final : public InstantOp {
   AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& params);
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
   void execute() const override;
+  [[nodiscard]] trace::Label label() const override { return {"memory", "allocation node"}; }
   CUDA_MEM_ALLOC_NODE_PARAMS params;
   std::vector<CUmemAccessDesc> access;
   std::shared_ptr<GraphBlock> block;
@@ -221,6 +224,7 @@ class FreeOp final : public InstantOp {
   explicit FreeOp(CUdeviceptr address);  ///< fails with 1 unless an allocation node owns the memory
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
   void execute() const override;
+  [[nodiscard]] trace::Label label() const override { return {"memory", "free node"}; }
   CUdeviceptr address;
   std::shared_ptr<GraphBlock> block;
 };

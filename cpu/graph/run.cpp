@@ -5,6 +5,8 @@
 
 #include <unordered_map>
 
+#include "cpu/exec/op_trace.hpp"
+
 namespace cucpu::driver {
 namespace {
 
@@ -37,12 +39,16 @@ class PlanRun final : public Object, public Task {
 
   /// True when the plan is complete. After false, another thread owns this object.
   bool advance() {
-    for (; at_ < plan_->steps.size(); ++at_)
+    for (; at_ < plan_->steps.size(); ++at_) {
+      trace_.begin(*plan_->steps[at_].op, *this);
       if (run_step(plan_->steps[at_], *this, looping_) == Progress::pending) return false;
+      trace_.end();
+    }
     return true;
   }
 
   void drive() noexcept override {
+    trace_.end();
     if (!looping_) ++at_;
     looping_ = false;
     if (!advance()) return;
@@ -52,10 +58,12 @@ class PlanRun final : public Object, public Task {
   }
   ExecutionContext& context() const noexcept override { return context_of(*parent_); }
   GraphRun* graph_run() noexcept override { return parent_->graph_run(); }
+  trace::Track track() const noexcept override { return parent_->track(); }
 
  private:
   std::shared_ptr<const Plan> plan_;
   Task* parent_;
+  OpTrace trace_;
   std::size_t at_ = 0;
   bool looping_ = false;  // accessed only by the owner
 };

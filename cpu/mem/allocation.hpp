@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cpu/mem/managed_ranges.hpp"
+#include "cpu/trace/trace.hpp"
 
 namespace cucpu::driver {
 
@@ -26,9 +27,15 @@ class Budget {
     do {
       if (bytes > limit || used > limit - bytes) return false;
     } while (!used_->compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    if (trace::is_on()) [[unlikely]]
+      trace::add_counter("device memory", used + bytes);
     return true;
   }
-  void give(std::size_t bytes) noexcept { used_->fetch_sub(bytes, std::memory_order_relaxed); }
+  void give(std::size_t bytes) noexcept {
+    const std::uint64_t used = used_->fetch_sub(bytes, std::memory_order_relaxed);
+    if (trace::is_on()) [[unlikely]]
+      trace::add_counter("device memory", used - bytes);
+  }
   [[nodiscard]] std::size_t used() const noexcept { return used_->load(std::memory_order_relaxed); }
   /// Counts in a shared counter, which NVML reads. Call before the first use.
   void count_in(std::atomic<std::uint64_t>& place) noexcept { used_ = &place; }

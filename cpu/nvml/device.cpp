@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // nvmlDevice*: properties, memory use and processes of the devices.
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cstring>
 
 #include "cpu/base/compute_capability.hpp"
+#include "cpu/base/cpu_affinity.hpp"
 #include "cpu/nvml/nvml.hpp"
 
 using namespace cucpu::nvml;
@@ -106,9 +106,8 @@ void put_pci(const nvmlDevice_st& device, nvmlPciInfo_t& pci) {
 void put_cpus(unsigned words, unsigned long* bits) {
   require(bits && words > 0);
   std::fill_n(bits, words, 0ul);
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  require(sched_getaffinity(0, sizeof set, &set) == 0, NVML_ERROR_OPERATING_SYSTEM);
+  const cpu_set_t& set = cucpu::process_cpus();
+  require(CPU_COUNT(&set) > 0, NVML_ERROR_OPERATING_SYSTEM);
   constexpr unsigned kBits = 8 * sizeof(unsigned long);
   for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &set)) {

@@ -194,6 +194,27 @@ struct File {
   std::string_view name;
 };
 
+/// A section with DWARF: data with references to labels, variables and sections. Debug mode reads
+/// it; the printer leaves it out.
+struct DebugSection {
+  struct Reference {
+    std::size_t offset;       ///< of the bytes that hold symbol + addend
+    std::uint8_t width;       ///< 1, 2, 4 or 8 bytes
+    bool section;             ///< `symbol` names a section
+    std::string_view symbol;  ///< without the dot of a section
+    std::int64_t addend = 0;
+    std::string_view minus;  ///< a label that is subtracted; empty: none
+  };
+  struct Mark {
+    std::string_view label;
+    std::size_t offset;
+  };
+  std::string_view name;  ///< without the dot
+  std::string bytes;
+  std::vector<Reference> references;
+  std::vector<Mark> labels;
+};
+
 struct Symbol {
   bool function;
   std::uint32_t index;
@@ -211,6 +232,7 @@ struct Module {
   std::vector<Variable> variables;
   std::vector<Function> functions;
   std::vector<File> files;
+  std::vector<DebugSection> debug_sections;
   std::vector<std::string_view> pragmas;
   std::unordered_map<std::string_view, Symbol> symbols;
 };

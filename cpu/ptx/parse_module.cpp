@@ -301,27 +301,70 @@ void Parser::parse_file() {
   (void)accept(";");
 }
 
-// Checks the syntax of DWARF sections and discards them: only debuggers use the data.
+// A section with DWARF: `label:`, and lists of numbers, labels and sections after `.b8` to `.b64`.
 void Parser::parse_section() {
   advance();
   if (token_.kind != Token::Kind::dotted) {
     error("expected the name of a section, found " + found());
     return skip_statement();
   }
+  DebugSection section;
+  section.name = token_.text;
   advance();
   if (!expect("{", "at the start of a section")) return skip_statement();
+  unsigned width = 1;
+  bool minus = false;      // before the next number or label
+  bool continues = false;  // the next number or label belongs to the reference before it
+  const auto put = [&section](std::uint64_t value, unsigned bytes) {
+    for (unsigned i = 0; i < bytes; ++i)
+      section.bytes.push_back(static_cast<char>(value >> (8 * i)));
+  };
   while (!token_.is("}")) {
-    const bool known = token_.kind == Token::Kind::identifier ||
-                       token_.kind == Token::Kind::integer || token_.kind == Token::Kind::dotted ||
-                       token_.is(":") || token_.is(",") || token_.is("+") || token_.is("-") ||
-                       token_.is(";");
-    if (!known) {
+    if (token_.kind == Token::Kind::integer) {
+      const std::uint64_t value = minus ? 0 - token_.value : token_.value;
+      if (continues)
+        section.references.back().addend += static_cast<std::int64_t>(value);
+      else
+        put(value, width);
+      minus = continues = false;
+    } else if (token_.is_dot("b8") || token_.is_dot("b16") || token_.is_dot("b32") ||
+               token_.is_dot("b64")) {
+      width = token_.text == "b8" ? 1 : token_.text == "b16" ? 2 : token_.text == "b32" ? 4 : 8;
+      minus = continues = false;
+    } else if (token_.kind == Token::Kind::identifier || token_.kind == Token::Kind::dotted) {
+      const std::string_view symbol = token_.text;
+      const bool other_section = token_.kind == Token::Kind::dotted;
+      advance();
+      if (!other_section && token_.is(":")) {
+        section.labels.push_back({symbol, section.bytes.size()});
+      } else {
+        if (continues && minus) {
+          section.references.back().minus = symbol;
+        } else {
+          section.references.push_back({section.bytes.size(),
+                                        static_cast<std::uint8_t>(width),
+                                        other_section,
+                                        symbol,
+                                        0,
+                                        {}});
+          put(0, width);
+        }
+        minus = false;
+        continues = token_.is("+") || token_.is("-");
+        continue;
+      }
+    } else if (token_.is("+") || token_.is("-")) {
+      minus = token_.is("-");
+    } else if (token_.is(",")) {
+      minus = continues = false;
+    } else if (!token_.is(";")) {
       error("expected data or '}' in a section, found " + found());
       return skip_statement();
     }
     advance();
   }
   advance();
+  module_.debug_sections.push_back(std::move(section));
 }
 
 void Parser::parse_alias() {

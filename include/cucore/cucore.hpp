@@ -34,6 +34,9 @@
 #include "cucore/stream.hpp"               // IWYU pragma: export
 #include "cucore/strided_memory_view.hpp"  // IWYU pragma: export
 #include "cucore/system.hpp"               // IWYU pragma: export
+#include "cucore/system_device.hpp"        // IWYU pragma: export
+#include "cucore/system_events.hpp"        // IWYU pragma: export
+#include "cucore/system_parts.hpp"         // IWYU pragma: export
 #include "cucore/tensor_map.hpp"           // IWYU pragma: export
 #include "cucore/texture.hpp"              // IWYU pragma: export
 #include "cucore/typed_kernel.hpp"         // IWYU pragma: export

@@ -59,6 +59,13 @@ class CUCORE_EXPORT NVRTCError : public CUDAError {
   ~NVRTCError() override;
 };
 
+/// A call of NVML failed; code() is an nvmlReturn_t, name() its symbol.
+class CUCORE_EXPORT NVMLError : public CUDAError {
+ public:
+  using CUDAError::CUDAError;
+  ~NVMLError() override;
+};
+
 /// The driver library, or a function of it, is not there. The text lists what was tried.
 class CUCORE_EXPORT DriverNotFoundError : public std::runtime_error {
  public:

@@ -209,6 +209,7 @@ class CUCORE_EXPORT Graph {
   /// The same, but moves what `source` keeps to `owners`, as instantiate() does.
   void update(const GraphDefinition& source, GraphOwners& owners) const;
   void close() noexcept { exec_.reset(); }  ///< lets go of it; copies keep it
+  [[nodiscard]] bool is_closed() const noexcept { return exec_ == nullptr; }  ///< names none
 
  private:
   explicit Graph(detail::OwnedGraphExec exec) noexcept : exec_{std::move(exec)} {}

@@ -41,9 +41,11 @@ struct IPCBufferDescriptor {
 /// MemoryPool::from_file_descriptor(), null for a plain allocation. Drivers map it once in a
 /// process: buffers share the mapping, which is unmapped in the order of the stream on which the
 /// last of them is closed. Throws std::invalid_argument where it has less bytes than the descriptor
-/// says.
+/// says. `lease` is what makes the exporting process keep the memory, if anything does: it is
+/// released after the unmapping, when the work queued on that stream is done.
 [[nodiscard]] CUCORE_EXPORT Buffer import_buffer(const std::shared_ptr<MemoryPool>& pool,
                                                  const IPCBufferDescriptor& descriptor,
-                                                 const Stream& stream);
+                                                 const Stream& stream,
+                                                 std::shared_ptr<void> lease = nullptr);
 
 }  // namespace cucore

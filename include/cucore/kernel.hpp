@@ -24,8 +24,8 @@ enum class ParamKind : std::uint8_t { unknown, integer, floating, pointer };
 /// Where one parameter lies in the kernel's parameter block, and what it is.
 ///
 /// The driver gives offset and size. The kind comes from PTX (code that is PTX, and a cubin that
-/// carries its PTX), from the compilation where a Program of this process made the code, else from
-/// a mangled C++ name; a cubin with extern "C" names alone has none.
+/// carries its PTX), from the compilation where a Program of this process made the code, and else
+/// from a mangled C++ name; a cubin with extern "C" names alone has none.
 struct ParamInfo {
   std::size_t offset = 0;               ///< in the parameter block
   std::size_t size = 0;                 ///< in bytes

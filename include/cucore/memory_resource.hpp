@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "cucore/abi/driver.h"
 #include "cucore/export.hpp"
@@ -101,6 +103,13 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource, public MemoryPoolR
   /// how it was made
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
 
+  /// The other devices that can use the memory, by number.
+  [[nodiscard]] std::vector<int> peer_accessible_by() const;
+  /// Lets a device use the memory. Throws std::invalid_argument where it cannot reach it.
+  void add_peer_accessible_by(int device) const;
+  void remove_peer_accessible_by(int device) const;  ///< not any more
+  /// These devices and no others, beside the pool's own.
+  void set_peer_accessible_by(std::span<const int> devices) const;
   /// What another process needs to open an allocation of an exported pool.
   [[nodiscard]] CUmemPoolPtrExportData export_pointer(CUdeviceptr ptr) const;
   /// Opens an allocation of the process the pool came from.

@@ -24,6 +24,10 @@ enum class CodeType { ptx, cubin, ltoir, fatbin, object, library };  ///< What c
 /// "ptx", "cubin" and so on, whatever the case. Throws std::invalid_argument.
 [[nodiscard]] CUCORE_EXPORT CodeType code_type_of(std::string_view name);
 
+/// The CUDA version, as cuDriverGetVersion() counts (12040 for 12.4), whose drivers read this PTX;
+/// nothing where the text has no .version, or one that is not known.
+[[nodiscard]] CUCORE_EXPORT std::optional<int> cuda_version_of_ptx(std::string_view ptx);
+
 /// Names a program uses for its symbols, each with the symbol's name in the code (mangled for C++).
 using SymbolMapping = std::map<std::string, std::string, std::less<>>;
 

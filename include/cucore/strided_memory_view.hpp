@@ -13,6 +13,7 @@
 #include "cucore/dlpack.hpp"
 #include "cucore/export.hpp"
 #include "cucore/stream.hpp"
+#include "cucore/tensor_map.hpp"
 
 namespace cucore {
 
@@ -40,14 +41,35 @@ class CUCORE_EXPORT StridedMemoryView {
   [[nodiscard]] dlpack::DLDevice device() const noexcept { return device_; }  ///< where it is
   [[nodiscard]] bool readonly() const noexcept { return readonly_; }  ///< must not be written
   [[nodiscard]] std::int64_t size() const noexcept;                   ///< elements
+  /// The number of the CUDA device it is on; -1 for host memory.
+  [[nodiscard]] int device_id() const noexcept;
+  /// Kernels can use it.
+  [[nodiscard]] bool is_device_accessible() const noexcept {
+    return device_.device_type != dlpack::kDLCPU;
+  }
   /// The last dimension varies fastest and nothing lies between elements.
   [[nodiscard]] bool is_contiguous_c() const;
   /// The same with the first dimension.
   [[nodiscard]] bool is_contiguous_f() const;
 
+  /// The same memory as elements of another type. Throws std::invalid_argument for a type of
+  /// another size, which needs a layout.
+  [[nodiscard]] StridedMemoryView view(dlpack::DLDataType dtype) const;
+  /// The same memory in another layout, which must stay inside it; `strides` as in from_buffer().
+  /// Throws std::invalid_argument for another number of strides than of dimensions.
+  [[nodiscard]] StridedMemoryView view(std::vector<std::int64_t> shape, dlpack::DLDataType dtype,
+                                       std::vector<std::int64_t> strides = {}) const;
+  /// A descriptor by which kernels move tiles of this array. Throws std::invalid_argument for host
+  /// memory, and for what a tensor map cannot hold.
+  [[nodiscard]] TensorMapDescriptor as_tensor_map(const TensorMapDescriptorOptions& options) const;
+
   /// Copies the elements of a view of the same shape and type. Throws std::invalid_argument for
   /// another one and for a read-only destination, and what copy_strided() throws.
   void copy_from(const StridedMemoryView& source, StreamRef stream) const;
+  /// The same in the other direction.
+  void copy_to(const StridedMemoryView& destination, StreamRef stream) const {
+    destination.copy_from(*this, stream);
+  }
 
  private:
   StridedMemoryView() = default;

@@ -65,6 +65,12 @@ def _checks(value: str) -> bool:
     return set(words) <= kinds | {"continue"} and bool(set(words) & kinds)
 
 
+def _schedule(value: str) -> bool:
+    words = value.split(",")
+    has_seed = any(re.fullmatch(r"seed:\d+", word) for word in words)
+    return has_seed and all(word.startswith(("seed:", "keep:", "log:")) for word in words)
+
+
 # Name: (whether a value can be read, what is expected). None: any text.
 RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_DEVICE": (_one_of("auto", "gpu", "cpu"), "auto, gpu or cpu"),
@@ -74,8 +80,12 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_CPU_THREADS": (_whole(1, 4096), "a number of threads from 1 to 4096"),
     "CUCORE_CPU_MEMORY": (_bytes, "bytes of at least 1M, such as 4G"),
     "CUCORE_CPU_TIMEOUT": (_seconds, "seconds, such as 10 or 0.5; 0 for no limit"),
+    "CUCORE_CPU_SCHEDULE": (_schedule, "seed:N, such as seed:7"),
+    "CUCORE_DEBUG": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CHECK": (_checks, "a list of memory, race, init, sync and continue, or all"),
     "CUCORE_CHECK_SUPPRESS": (None, "a list of kind:pattern, or a file of them"),
+    "CUCORE_COVERAGE": (None, "a folder"),
+    "CUCORE_TRACE": (None, "a file or a folder"),
     "CUCORE_CPU_CACHE": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CACHE_DIR": (None, "a folder"),
     "CUCORE_CACHE_SIZE": (_mebibytes, "a number of MiB"),

@@ -4,7 +4,12 @@
     pytest --cuda-device=cpu          # no GPU needed: what CI wants
     pytest --cuda-device=gpu
     pytest --cuda-device=both         # the suite once per device, each in a process of its own
+    pytest --cuda-check=race,memory   # check mode: races and invalid accesses fail their tests
+    pytest --cuda-coverage            # the lines and branches of kernels that tests have executed
     pytest --cuda-leaks=error         # a test that leaves device memory allocated fails the run
+    pytest --cuda-schedules=100       # every test with 100 random orders of the threads of its kernels, until one fails
+
+A fault in a kernel fails the test that launched it; the tests after it get a new context, or a new process.
 
 Fixtures: `cuda_device` (current, a `cuda.core.Device`) and `cuda_stream` (new, closed afterwards).
 Markers: `gpu_only` for what needs NVIDIA hardware, `cpu_only` for what is about the CPU device itself.
@@ -12,6 +17,7 @@ Markers: `gpu_only` for what needs NVIDIA hardware, `cpu_only` for what is about
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import subprocess
@@ -21,13 +27,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import stand_ins
+from . import pytest_coverage, pytest_process, stand_ins
 
 if TYPE_CHECKING:
-    from cuda.core import Device, Stream
+    from cuda.core import CUDAError, Device, Stream
 
 _LEAKS = pytest.StashKey[list[tuple[str, int]]]()
 _FAILED = pytest.StashKey[bool]()
+_CHECKS = ("memory", "race", "init", "sync", "all", "continue")
+
+
+def _checks(text: str) -> str:
+    unknown = [kind for kind in text.split(",") if kind not in _CHECKS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown check {unknown[0]!r}: give a list of {', '.join(_CHECKS)}")
+    return text
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,16 +57,58 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="report",
         help="device memory that a test leaves allocated: name the test at the end (default), and fail the run",
     )
+    group.addoption(
+        "--cuda-schedules",
+        type=int,
+        metavar="N",
+        help="run each test with N random orders of the threads of its kernels, until one fails (CPU device)",
+    )
+    group.addoption(
+        "--cuda-check",
+        type=_checks,
+        metavar="KINDS",
+        help="check kernels while they run on the CPU device: a list of memory, race, init, sync, or all",
+    )
+    group.addoption(
+        "--cuda-after-fault",
+        choices=("auto", "reset", "process", "stop"),
+        default="auto",
+        help="after a fault in a kernel: reset the device, run the other tests in a new process, or stop "
+        "(default: reset the CPU device; a new process on a GPU)",
+    )
+    pytest_coverage.add_options(group)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gpu_only: needs NVIDIA hardware")
     config.addinivalue_line("markers", "cpu_only: about the CPU device itself")
+    config.addinivalue_line(
+        "markers", "cuda_schedules(n): the number of random schedules of this test, with --cuda-schedules"
+    )
+    if schedules := config.getoption("--cuda-schedules"):
+        from .pytest_schedules import EverySeed
+
+        config.pluginmanager.register(EverySeed(schedules))
     device = config.getoption("--cuda-device")
     if device in ("auto", "cpu", "gpu"):
         os.environ["CUCORE_DEVICE"] = device  # read when the driver is first used, which is after this
+    if checks := config.getoption("--cuda-check"):
+        _require_cpu_device("--cuda-check", device)
+        os.environ["CUCORE_CHECK"] = checks
+    if config.getoption("--cuda-coverage"):
+        _require_cpu_device("--cuda-coverage", device)
+        if not hasattr(config, "workerinput") and not pytest_process.is_running():
+            config.pluginmanager.register(pytest_coverage.KernelCoverage(config), "cucore-kernel-coverage")
+    config.pluginmanager.register(_FaultRecovery(config), "cucore-fault-recovery")
     if _wanted() == "cpu":
         os.environ.update(stand_ins.variables(os.environ))  # for compilers that tests start
+
+
+def _require_cpu_device(option: str, device: str | None) -> None:
+    """Instrumented kernels run on the CPU device, whatever is there."""
+    if device == "both" or _wanted() == "gpu":
+        raise pytest.UsageError(f"{option} works on the CPU device only: give --cuda-device=cpu")
+    os.environ["CUCORE_DEVICE"] = "cpu"
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -122,7 +178,7 @@ def cuda_device() -> Iterator[Device]:
     device = Device()
     device.set_current()
     yield device
-    _wait(device.sync, device)
+    _wait(device.sync)
 
 
 @pytest.fixture
@@ -131,42 +187,143 @@ def cuda_stream(cuda_device: Device) -> Iterator[Stream]:
     stream = cuda_device.create_stream()
     yield stream
     if not stream.is_closed:
-        _wait(stream.sync, cuda_device)
+        _wait(stream.sync)
         stream.close()
 
+
+# ---- faults
 
 # Codes after which a context is of no use: those of faults in kernels.
 _BREAKS_CONTEXT = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
 
 
-def _wait(sync: Callable[[], None], device: Device) -> None:
+def _was_seen(error: CUDAError) -> bool:
+    """Whether an earlier call has raised this fault already."""
+    return "this context was broken by" in str(error)
+
+
+def _wait(sync: Callable[[], None]) -> None:
     """Waits for what a test has queued. A fault that the test has not seen fails it; one that it has seen (`pytest.raises`) does
-    not fail it again. The CPU device is reset after both, so that the next test finds it usable."""
+    not fail it again."""
     from cuda.core import CUDAError
 
     try:
         sync()
     except CUDAError as error:
-        if error.code not in _BREAKS_CONTEXT:
+        if error.code not in _BREAKS_CONTEXT or not _was_seen(error):
             raise
-        from cuda.core import _core
 
-        if _core.is_cpu_device():
-            from cuda.bindings import driver
 
-            driver.cuDevicePrimaryCtxReset(device.device_id)
-            device.set_current()
-        if "this context was broken by" not in str(error):
+def _driver_is_loaded() -> bool:
+    """Asking must not load one."""
+    core = sys.modules.get("cuda.core._core")
+    return core is not None and bool(core.driver_is_loaded())
+
+
+def _fault_of(index: int) -> CUDAError | None:
+    """Waits for the work of a device's primary context; the fault that has broken the context, if any."""
+    from cuda.bindings import driver
+    from cuda.core import CUDAError, Device
+
+    code, _, active = driver.cuDevicePrimaryCtxGetState(index)
+    if code or not active:
+        return None
+    code, context = driver.cuDevicePrimaryCtxRetain(index)
+    if code:
+        return None
+    driver.cuCtxPushCurrent(context)
+    try:
+        Device(index).sync()
+    except CUDAError as error:
+        if error.code in _BREAKS_CONTEXT:
+            return error
+    finally:
+        driver.cuCtxPopCurrent()
+        driver.cuDevicePrimaryCtxRelease(index)
+    return None
+
+
+def _reset_devices(broken: Sequence[int]) -> None:
+    """Gives these devices new primary contexts, and makes the first device's current: the current context may be lost."""
+    from cuda.bindings import driver
+    from cuda.core import Device
+
+    for index in broken:
+        driver.cuDevicePrimaryCtxReset(index)
+    Device(broken[0]).set_current()
+
+
+class _FaultRecovery:
+    """After a test: a fault that it has not seen fails it, and the tests after it get a device that works."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.needs_process = False
+        self.reports: dict[str, list[Any]] = {}
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        try:
+            result = yield
+        except BaseException:
+            self.recover(item)
             raise
+        unseen = self.recover(item)
+        if unseen is not None:
+            raise unseen
+        return result
+
+    def recover(self, item: pytest.Item) -> CUDAError | None:
+        """Returns a fault that no call has raised yet."""
+        if self.needs_process or not _driver_is_loaded():
+            return None
+        from cuda.core import Device, _core
+
+        faults = {d.device_id: fault for d in Device.get_all_devices() if (fault := _fault_of(d.device_id)) is not None}
+        if not faults:
+            return None
+        item.stash[_FAILED] = True  # its memory went with its context
+        how = self.config.getoption("--cuda-after-fault")
+        if how == "auto":
+            how = "reset" if _core.is_cpu_device() else "process"
+        if how == "reset":
+            _reset_devices(list(faults))
+        elif how == "process":
+            self.needs_process = True
+        else:
+            item.session.shouldstop = "a fault in a kernel has broken the context of this process"
+        return next((fault for fault in faults.values() if not _was_seen(fault)), None)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Runs the tests after a fault in a new process, one after the other until the next fault."""
+        if not self.needs_process:
+            return None
+        if item.nodeid not in self.reports:
+            items = item.session.items
+            others = (
+                [item] if hasattr(self.config, "workerinput") else items[items.index(item) :]
+            )  # xdist deals them out
+            self.reports |= pytest_process.remaining_reports(self.config, [other.nodeid for other in others])
+        reports = self.reports.pop(item.nodeid, None) or [_crash_report(item)]
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+
+def _crash_report(item: pytest.Item) -> pytest.TestReport:
+    text = "the new process, started after a fault in a kernel, ended without a report of this test"
+    return pytest.TestReport(item.nodeid, item.location, {}, "failed", text, "call")
 
 
 # ---- leaks
 
 
 def _allocated() -> int:
-    """Bytes that live buffers hold in the devices' pools; 0 while no driver is in use: asking must not load one."""
-    core = sys.modules.get("cuda.core._core")
-    if core is None or not core.driver_is_loaded():
+    """Bytes that live buffers hold in the devices' pools; 0 while no driver is in use."""
+    if not _driver_is_loaded():
         return 0
     from cuda.core import CUDAError, Device, DeviceMemoryResource
 
@@ -201,7 +358,17 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return result
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    """A worker of pytest-xdist has ended: takes over what it has found."""
+    found = getattr(node, "workeroutput", {}).get("cuda_leaks", [])
+    node.config.stash.setdefault(_LEAKS, []).extend((test, size) for test, size in found)
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["cuda_leaks"] = session.config.stash.get(_LEAKS, [])
+        return
     fails = session.config.getoption("--cuda-leaks") == "error" and bool(session.config.stash.get(_LEAKS, []))
     if fails and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

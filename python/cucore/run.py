@@ -58,27 +58,35 @@ def environment(
     return result
 
 
-def run(program: Sequence[str], device: str = "cpu", devices: int | None = None, cudart: int | None = None) -> int:
-    """Replaces this process by the program; returns only when it cannot be started."""
+def command_of(caller: str, program: Sequence[str], device: str = "cpu") -> list[str] | int:
+    """The command line of a program, with the path of its executable first; an exit status where it cannot be started."""
     command = list(program)
     if command[:1] == ["--"]:
         del command[0]
     if not command:
-        terminal.complain("run", "name a program, as in `cucore run --cpu script.py`")
+        terminal.complain(caller, f"name a program, as in `cucore {caller} script.py`")
         return 2
     if device == "cpu" and not (CPU_DRIVER_FOLDER / "libcuda.so.1").exists():
-        terminal.complain("run", "this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)")
+        terminal.complain(caller, "this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)")
         return 1
     if command[0].endswith(".py") or command[0] in ("-c", "-m"):
         command.insert(0, sys.executable)
     executable = shutil.which(command[0])
     if executable is None:
-        terminal.complain("run", f"{command[0]}: no such program")
+        terminal.complain(caller, f"{command[0]}: no such program")
         return 127
     if device == "cpu" and has_static_runtime(executable):
         terminal.complain(
-            "run",
+            caller,
             f"{command[0]} contains NVIDIA's runtime library, which accepts no driver but NVIDIA's; link it with `nvcc -cudart shared`",
         )
+    return [executable, *command[1:]]
+
+
+def run(program: Sequence[str], device: str = "cpu", devices: int | None = None, cudart: int | None = None) -> int:
+    """Replaces this process by the program; returns only when it cannot be started."""
+    command = command_of("run", program, device)
+    if isinstance(command, int):
+        return command
     sys.stdout.flush()
-    os.execve(executable, command, environment(device, devices, executable, cudart))
+    os.execve(command[0], command, environment(device, devices, command[0], cudart))

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/query.hpp"
 #include "core/relaxed.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
@@ -42,17 +43,27 @@ class OpenedMemory final : public MemoryResource {
   Context context_;
 };
 
+/// Lets go of a lease once the work queued on the stream is done.
+void end_after(StreamRef stream, std::shared_ptr<void> lease) noexcept {
+  if (lease == nullptr) return;
+  const detail::Relaxed relaxed;
+  if (!detail::forget_after(stream, lease)) (void)detail::synchronize(stream);
+}
+
 /// One mapping and the buffers that use it; each gives it back, the last one unmaps it.
 class Mapping final : public MemoryResource {
  public:
-  Mapping(std::shared_ptr<MemoryResource> from, CUdeviceptr ptr, std::size_t size)
-      : from_{std::move(from)}, ptr_{ptr}, size_{size} {}
+  Mapping(std::shared_ptr<MemoryResource> from, CUdeviceptr ptr, std::size_t size,
+          std::shared_ptr<void> lease)
+      : from_{std::move(from)}, ptr_{ptr}, size_{size}, lease_{std::move(lease)} {}
   CUdeviceptr allocate(std::size_t, StreamRef) override {
     throw InvalidStateError("memory of another process cannot be allocated here");
   }
   void deallocate(CUdeviceptr, std::size_t, StreamRef stream) override {
     const std::lock_guard lock{mutex_};  // who opens it anew meanwhile waits until it is gone
-    if (--users_ == 0) from_->deallocate(ptr_, size_, stream);
+    if (--users_ != 0) return;
+    from_->deallocate(ptr_, size_, stream);
+    end_after(stream, std::move(lease_));
   }
   bool is_device_accessible() const noexcept override { return from_->is_device_accessible(); }
   bool is_host_accessible() const noexcept override { return from_->is_host_accessible(); }
@@ -74,6 +85,7 @@ class Mapping final : public MemoryResource {
   const std::shared_ptr<MemoryResource> from_;
   const CUdeviceptr ptr_;
   const std::size_t size_;
+  std::shared_ptr<void> lease_;
   std::mutex mutex_;
   std::size_t users_ = 1;
 };
@@ -92,7 +104,7 @@ Mappings& mappings() {
 /// unmaps it.
 template <class Map>
 Buffer open(const void* pool, std::string_view handle, std::size_t size, const Stream& stream,
-            Map map) {
+            std::shared_ptr<void> lease, Map map) {
   Mappings& all = mappings();
   std::shared_ptr<Mapping> mapping;
   {
@@ -107,8 +119,8 @@ Buffer open(const void* pool, std::string_view handle, std::size_t size, const S
       std::size_t bytes = 0;
       const bool is_known =
           driver().cuMemGetAddressRange(&base, &bytes, ptr) == CUDA_SUCCESS && ptr - base <= bytes;
-      mapping =
-          std::make_shared<Mapping>(std::move(from), ptr, is_known ? bytes - (ptr - base) : size);
+      mapping = std::make_shared<Mapping>(std::move(from), ptr,
+                                          is_known ? bytes - (ptr - base) : size, std::move(lease));
       place = mapping;
     }
   }
@@ -163,12 +175,12 @@ IPCBufferDescriptor export_buffer(const Buffer& buffer) {
 }
 
 Buffer import_buffer(const std::shared_ptr<MemoryPool>& pool, const IPCBufferDescriptor& descriptor,
-                     const Stream& stream) {
+                     const Stream& stream, std::shared_ptr<void> lease) {
   using Opened = std::pair<std::shared_ptr<MemoryResource>, CUdeviceptr>;
   const std::string_view name{reinterpret_cast<const char*>(descriptor.payload.data()),
                               descriptor.payload.size()};
   if (descriptor.kind == IPCBufferDescriptor::Kind::memory) {
-    return open(nullptr, name, descriptor.size, stream, [&] {
+    return open(nullptr, name, descriptor.size, stream, std::move(lease), [&] {
       auto opened = std::make_shared<OpenedMemory>(Context::current());
       CUdeviceptr ptr = 0;
       CUCORE_CALL(cuIpcOpenMemHandle(&ptr, handle_of<CUipcMemHandle>(descriptor),
@@ -180,7 +192,7 @@ Buffer import_buffer(const std::shared_ptr<MemoryPool>& pool, const IPCBufferDes
     throw InvalidStateError{
         "the buffer needs its own memory resource, opened with from_allocation_handle()"};
   }
-  return open(pool.get(), name, descriptor.size, stream, [&] {
+  return open(pool.get(), name, descriptor.size, stream, std::move(lease), [&] {
     return Opened{pool, pool->import_pointer(handle_of<CUmemPoolPtrExportData>(descriptor))};
   });
 }

@@ -131,17 +131,16 @@ const std::vector<ParamInfo>* Kernel::known_params() const noexcept {
   return state_->params_read.load(std::memory_order_acquire) ? &state_->params : nullptr;
 }
 
-/// What PTX declares is the kernel's own; a mangled name is the next best source.
+/// What PTX declares is the kernel's own. A mangled name is the next best source: all that a cubin
+/// has, and more than PTX whose parameters are bits (.b32).
 static void read_kinds(detail::KernelState& state, std::vector<ParamInfo>& params) {
+  detail::apply_declaration(detail::params_of_mangled_name(state.name), params, state.param_names);
   const auto image = state.code                 ? state.code->image()
                      : state.library != nullptr ? state.library->image()
                                                 : nullptr;
-  if (image != nullptr) {
-    const auto* declared = image->params_of(state.name);
-    if (declared != nullptr && detail::apply_declaration(*declared, params, state.param_names))
-      return;
-  }
-  detail::apply_declaration(detail::params_of_mangled_name(state.name), params, state.param_names);
+  if (image == nullptr) return;
+  if (const auto* declared = image->params_of(state.name))
+    detail::apply_declaration(*declared, params, state.param_names);
 }
 
 std::span<const ParamInfo> Kernel::params() const {

@@ -4,7 +4,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "core/captured_free.hpp"
@@ -188,6 +192,39 @@ int MemoryPoolRef::export_file_descriptor() const {
   CUCORE_CALL(
       cuMemPoolExportToShareableHandle(&fd, raw_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   return fd;
+}
+
+std::vector<int> MemoryPool::peer_accessible_by() const {
+  std::vector<int> peers;
+  for (const Device& device : Device::all()) {
+    const int number = device.device_id();
+    if (number != device_id() && access(number) != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+      peers.push_back(number);
+  }
+  return peers;
+}
+
+void MemoryPool::add_peer_accessible_by(int device) const {
+  if (device == device_id()) return;
+  if (!Device{device}.can_access_peer(Device{device_id()})) {
+    throw std::invalid_argument{"device " + std::to_string(device) +
+                                " cannot access the memory of device " +
+                                std::to_string(device_id())};
+  }
+  set_access(device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
+void MemoryPool::remove_peer_accessible_by(int device) const {
+  if (device != device_id()) set_access(device, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+}
+
+void MemoryPool::set_peer_accessible_by(std::span<const int> devices) const {
+  const std::vector<int> before = peer_accessible_by();
+  const std::set<int> wanted{devices.begin(), devices.end()};
+  for (const int device : wanted)
+    if (std::ranges::find(before, device) == before.end()) add_peer_accessible_by(device);
+  for (const int device : before)
+    if (!wanted.contains(device)) remove_peer_accessible_by(device);
 }
 
 CUmemPoolPtrExportData MemoryPool::export_pointer(CUdeviceptr ptr) const {

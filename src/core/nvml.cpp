@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "cucore/driver.hpp"
+#include "cucore/error.hpp"
 #include "cucore/pathfinder.hpp"
-#include "cucore/system.hpp"
 
 namespace cucore {
 

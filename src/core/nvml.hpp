@@ -2,6 +2,8 @@
 // nvml.hpp: NVML, the management library: where it is, its functions, its errors.
 #pragma once
 
+#include <string>
+
 #include "cucore/abi/nvml.h"
 #include "cucore/export.hpp"
 
@@ -34,3 +36,17 @@ inline void check_nvml(nvmlReturn_t code, const char* call) {
 /// Calls a function of NVML and throws NVMLError on failure.
 #define CUCORE_NVML(name, ...) \
   ::cucore::detail::check_nvml(CUCORE_NVML_FUNCTION(name)(__VA_ARGS__), #name)
+/// The last argument of a function of NVML is where it writes its answer.
+#define CUCORE_ASK(type, name, ...)                         \
+  ([&] {                                                    \
+    type answer{};                                          \
+    CUCORE_NVML(name, __VA_ARGS__ __VA_OPT__(, ) & answer); \
+    return answer;                                          \
+  }())
+/// The same for text.
+#define CUCORE_ASK_TEXT(name, ...)                                   \
+  ([&] {                                                             \
+    char text[256] = {};                                             \
+    CUCORE_NVML(name, __VA_ARGS__ __VA_OPT__(, ) text, sizeof text); \
+    return std::string{text};                                        \
+  }())

@@ -2,9 +2,11 @@
 // object_code.cpp: compiled code, loaded once and when needed.
 #include "cucore/object_code.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -54,6 +56,45 @@ CodeType code_type_of(std::string_view name) {
     known += (i == 0 ? "'" : ", '") + std::string{kNames[i]} + "'";
   }
   throw std::invalid_argument{"'" + std::string{name} + "' is no code type; known are " + known};
+}
+
+namespace {
+
+struct PtxVersion {
+  int major, minor, cuda;
+};
+constexpr std::array<PtxVersion, 47> kPtxVersions{{
+    {1, 0, 1000},  {1, 1, 1010},  {1, 2, 2000},  {1, 3, 2010},  {1, 4, 2020},  {2, 0, 3000},
+    {2, 1, 3010},  {2, 2, 3020},  {2, 3, 4000},  {3, 0, 4010},  {3, 1, 5000},  {3, 2, 5050},
+    {4, 0, 6000},  {4, 1, 6050},  {4, 2, 7000},  {4, 3, 7050},  {5, 0, 8000},  {6, 0, 9000},
+    {6, 1, 9010},  {6, 2, 9020},  {6, 3, 10000}, {6, 4, 10010}, {6, 5, 10020}, {7, 0, 11000},
+    {7, 1, 11010}, {7, 2, 11020}, {7, 3, 11030}, {7, 4, 11040}, {7, 5, 11050}, {7, 6, 11060},
+    {7, 7, 11070}, {7, 8, 11080}, {8, 0, 12000}, {8, 1, 12010}, {8, 2, 12020}, {8, 3, 12030},
+    {8, 4, 12040}, {8, 5, 12050}, {8, 6, 12070}, {8, 7, 12080}, {8, 8, 12090}, {9, 0, 13000},
+    {9, 1, 13010}, {9, 2, 13020}, {9, 3, 13030}, {9, 4, 13040}, {9, 5, 13050},
+}};
+
+}  // namespace
+
+std::optional<int> cuda_version_of_ptx(std::string_view ptx) {
+  constexpr std::string_view kWord = ".version";
+  // The directive stands at the start of a line; comments may come before it.
+  for (std::size_t at = 0; (at = ptx.find(kWord, at)) != std::string_view::npos; ++at) {
+    const std::size_t line = ptx.rfind('\n', at) + 1;  // npos + 1 is 0
+    if (ptx.substr(line, at - line).find_first_not_of(" \t\r") != std::string_view::npos) continue;
+    std::string_view rest = ptx.substr(at + kWord.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+    int major = 0;
+    int minor = 0;
+    const char* const end = rest.data() + rest.size();
+    const auto first = std::from_chars(rest.data(), end, major);
+    if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '.') return std::nullopt;
+    if (std::from_chars(first.ptr + 1, end, minor).ec != std::errc{}) return std::nullopt;
+    for (const PtxVersion& known : kPtxVersions)
+      if (known.major == major && known.minor == minor) return known.cuda;
+    return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 const std::string& detail::CodeImage::code() const {

@@ -234,8 +234,8 @@ bool apply_declaration(const std::vector<DeclaredParam>& declared, std::vector<P
   }
   names.resize(params.size());
   for (std::size_t i = 0; i < params.size(); ++i) {
-    params[i].kind = declared[i].kind;
-    names[i] = declared[i].name;
+    if (declared[i].kind != ParamKind::unknown) params[i].kind = declared[i].kind;
+    if (!declared[i].name.empty()) names[i] = declared[i].name;
   }
   return true;
 }

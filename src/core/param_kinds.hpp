@@ -30,7 +30,8 @@ void add_params_of_ptx(std::string_view ptx, DeclaredParams& params);
 /// The parameters that a mangled C++ name (Itanium ABI) tells; none for other names.
 std::vector<DeclaredParam> params_of_mangled_name(const std::string& symbol);
 
-/// Writes the declared kinds into the table that the driver gave, and the names into `names`.
+/// Writes the declared kinds and names into the table that the driver gave and into `names`; what
+/// is not known by this declaration stays, so that several can be applied, the best one last.
 /// Nothing is written where count or sizes differ: the declaration is then another kernel's.
 bool apply_declaration(const std::vector<DeclaredParam>& declared, std::vector<ParamInfo>& params,
                        std::vector<std::string>& names);

@@ -55,7 +55,22 @@ void detail::refuse_target(CodeType target, SourceType source, const char* suppo
                               supported};
 }
 
+/// Options that mean nothing to a kind of source would be ignored silently.
+static void check_options(SourceType type, const ProgramOptions& options) {
+  if (type == SourceType::ptx && !options.extra_sources.empty())
+    throw std::invalid_argument{
+        "extra_sources are modules of an NVVM program or headers of a C++ one, not for PTX code"};
+  if (type != SourceType::nvvm && options.use_libdevice.value_or(false))
+    throw std::invalid_argument{std::string{"use_libdevice is for NVVM programs, not for "} +
+                                (type == SourceType::ptx ? "ptx" : "c++") + " code"};
+  if (type != SourceType::nvvm) return;
+  for (const auto& [name, source] : options.extra_sources)
+    if (source.empty())
+      throw std::invalid_argument{"extra_sources: the source of '" + name + "' is empty"};
+}
+
 Program::Program(std::string code, SourceType type, ProgramOptions options) {
+  check_options(type, options);
   switch (type) {
     case SourceType::cxx:
       implementation_ = detail::make_nvrtc_program(std::move(code), std::move(options));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // program_nvrtc.cpp: C++ programs, compiled by NVRTC.
 #include "core/code_image.hpp"
+#include "core/coverage_source.hpp"
+#include "core/debug_source.hpp"
 #include "core/nvrtc.hpp"
 #include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
@@ -8,6 +10,7 @@
 #include "cucore/container.hpp"
 #include "cucore/error.hpp"
 #include "driver/library.hpp"
+#include "driver/trace.hpp"
 #include "pathfinder/search.hpp"
 
 namespace cucore::detail {
@@ -70,10 +73,15 @@ class NvrtcProgram final : public Program::Implementation {
       names.push_back(name.c_str());
       headers.push_back(text.c_str());
     }
-    check_nvrtc(
-        nvrtc_.nvrtcCreateProgram(&program_, code_.c_str(), options_.name.c_str(),
-                                  static_cast<int>(headers.size()), headers.data(), names.data()),
-        "nvrtcCreateProgram");
+    const std::string code = options_.debug.value_or(debug_from_environment())
+                                 ? with_source_file(code_, options_.name)
+                                 : std::string{};
+    const std::string name =
+        counts_kernels() ? name_of_counted_source(options_.name, code_) : options_.name;
+    check_nvrtc(nvrtc_.nvrtcCreateProgram(&program_, code.empty() ? code_.c_str() : code.c_str(),
+                                          name.c_str(), static_cast<int>(headers.size()),
+                                          headers.data(), names.data()),
+                "nvrtcCreateProgram");
   }
   void run(CodeType target, std::span<const std::string> name_expressions, std::string& log);
   bool wants_pch() const { return options_.pch.value_or(false) || options_.create_pch.has_value(); }
@@ -119,11 +127,14 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
   auto flags = options_.flags(CompilerBackend::nvrtc, target);
   if (target == CodeType::ltoir && !options_.link_time_optimization.value_or(false))
     flags.emplace_back("--dlink-time-opt");
+  if (counts_kernels() && !options_.lineinfo.value_or(false) && !options_.debug.value_or(false))
+    flags.emplace_back("--generate-line-info");
   if (const auto folder = folder_to_add(flags, compiler_header_folder))
     flags.push_back("--include-path=" + *folder);
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
   const DriverNameScope name;
+  const TraceScope trace{"compile", "NVRTC " + options_.name};
   const nvrtcResult code =
       nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
   log = nvrtc_log(program_);

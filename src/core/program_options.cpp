@@ -2,6 +2,7 @@
 // program_options.cpp: the table of options, and the command lines made from it.
 #include "core/program_options.hpp"
 
+#include "core/debug_source.hpp"
 #include "core/library.hpp"
 #include "core/nvrtc.hpp"
 #include "cucore/driver.hpp"
@@ -178,6 +179,10 @@ std::vector<std::string> ProgramOptions::flags(CompilerBackend backend,
   if (!target_arch.empty()) flags.push_back("-arch=" + target_arch);
   for (const auto& field : detail::option_fields()) {
     for (auto& flag : detail::nvrtc_flags(field, *this)) flags.push_back(std::move(flag));
+    // A debugger's user need not change the program.
+    if (field.member == detail::OptionMember{&ProgramOptions::debug} && !debug &&
+        detail::debug_from_environment())
+      flags.emplace_back(field.flag);
   }
   if (use_bundled_headers.value_or(false)) {
     for (const auto& folder : detail::bundled_header_folders())

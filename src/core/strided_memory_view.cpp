@@ -185,6 +185,49 @@ dlpack::DLManagedTensorVersioned* StridedMemoryView::to_dlpack(std::shared_ptr<v
   return made;
 }
 
+int StridedMemoryView::device_id() const noexcept {
+  const bool is_of_a_device =
+      device_.device_type == dlpack::kDLCUDA || device_.device_type == dlpack::kDLCUDAManaged;
+  return is_of_a_device ? device_.device_id : -1;
+}
+
+StridedMemoryView StridedMemoryView::view(dlpack::DLDataType dtype) const {
+  if (dtype.bits * dtype.lanes != dtype_.bits * dtype_.lanes) {
+    throw std::invalid_argument{"view(): a type of another size needs a layout: " +
+                                std::to_string(dtype.bits) + " bits instead of " +
+                                std::to_string(dtype_.bits)};
+  }
+  StridedMemoryView other = *this;
+  other.dtype_ = dtype;
+  return other;
+}
+
+StridedMemoryView StridedMemoryView::view(Extents shape, dlpack::DLDataType dtype,
+                                          Extents strides) const {
+  if (strides.empty()) strides = dense_strides(shape);
+  if (strides.size() != shape.size()) {
+    throw std::invalid_argument{"view(): there are " + std::to_string(shape.size()) +
+                                " dimensions, but " + std::to_string(strides.size()) + " strides"};
+  }
+  StridedMemoryView other = *this;
+  other.shape_ = std::move(shape);
+  other.strides_ = std::move(strides);
+  other.dtype_ = dtype;
+  return other;
+}
+
+TensorMapDescriptor StridedMemoryView::as_tensor_map(
+    const TensorMapDescriptorOptions& options) const {
+  if (!is_device_accessible()) {
+    throw std::invalid_argument{
+        "as_tensor_map(): the view is of host memory, which a kernel cannot reach: copy it to the "
+        "device"};
+  }
+  const std::optional<TensorMapDataType> type = tensor_map_type(dtype_);
+  if (!type) throw std::invalid_argument{"a tensor map cannot hold elements of this type"};
+  return TensorMapDescriptor{{ptr_, shape_, strides_, *type}, options};
+}
+
 std::int64_t StridedMemoryView::size() const noexcept {
   std::int64_t elements = 1;
   for (const std::int64_t extent : shape_) elements *= extent;

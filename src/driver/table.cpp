@@ -17,6 +17,7 @@
 #include "driver/library.hpp"
 #include "driver/mutex.hpp"
 #include "driver/state.hpp"
+#include "driver/trace.hpp"
 #include "protection.hpp"
 
 namespace cucore {
@@ -143,6 +144,9 @@ struct State {
   DriverInfo info;
   std::atomic<void (*)(const char*)> fallback_handler{nullptr};
   const char* (*fault_report)() = nullptr;
+  /// Records a span that began at a time, unless the name is null; returns the time, 0 if the
+  /// timeline is off.
+  long long (*trace)(const char* category, const char* name, long long begin) = nullptr;
 };
 
 State& state() {  // never destroyed: threads may call the driver while the process exits
@@ -271,6 +275,7 @@ void fill(State& s, const DriverLibrary& library) {
   forget_fault_after<&DriverTable::cuDevicePrimaryCtxReset>(s.table);
   forget_fault_after<&DriverTable::cuCtxDestroy>(s.table);
   s.fault_report = reinterpret_cast<const char* (*)()>(library.symbol("cucoreGetLastFaultReport"));
+  s.trace = reinterpret_cast<decltype(s.trace)>(library.symbol("cucoreTrace"));
   s.info.kind = s.fault_report != nullptr ? DeviceKind::cpu : DeviceKind::gpu;
   s.info.path = library.path;
   s.table.cuDriverGetVersion(&s.info.version);
@@ -329,6 +334,17 @@ const DriverTable& load_driver() {
     if (auto* handler = s.fallback_handler.load()) handler(kFallbackText);
   }
   return s.table;
+}
+
+TraceScope::TraceScope(const char* category, const std::string& name) : category_{category} {
+  const State& s = state();
+  if (!driver_is_loaded() || s.trace == nullptr) return;
+  begin_ = s.trace(nullptr, nullptr, 0);
+  if (begin_ != 0) name_ = name;
+}
+
+TraceScope::~TraceScope() {
+  if (begin_ != 0) state().trace(category_, name_.c_str(), begin_);
 }
 
 std::string last_fault_report() {

@@ -303,10 +303,11 @@ ACCEPTED = {
     "CUCORE_CPU_MEMORY": ["4G", "1.5 GiB", "1M", "2097152"], "CUCORE_CPU_TIMEOUT": ["0", "0.5", "1e3"],
     "CUCORE_CHECK": ["memory, race", "all", "init,continue"], "CUCORE_CACHE_SIZE": ["0", "1.5"],
     "CUCORE_CPU_ARCH": ["10.0", "sm_90", "121"], "CUCORE_CPU_W": ["8"], "CUCORE_CPU_QUICK": ["always"], "CUCORE_CPU_DUMP": ["ptx,asm"],
+    "CUCORE_CPU_SCHEDULE": ["seed:7", "seed:1,keep:p0.0.0.1,log:/tmp/x"],
 }  # fmt: skip
 REFUSED = {
     "CUCORE_DEVICE": ["CPU"], "CUCORE_CPU_DEVICES": ["0", "65", "1x"], "CUCORE_CPU_THREADS": ["0"],
-    "CUCORE_CPU_ARCH": ["9", "6.0", "sm_90a"],
+    "CUCORE_CPU_ARCH": ["9", "6.0", "sm_90a"], "CUCORE_CPU_SCHEDULE": ["7", "seed:x", "keep:p0.0.0.1"],
     "CUCORE_CPU_MEMORY": ["1K", "-1G", "4X"], "CUCORE_CPU_TIMEOUT": ["-1", "1s"], "CUCORE_CHECK": ["continue", "races"],
 }  # fmt: skip
 

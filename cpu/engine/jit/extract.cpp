@@ -57,7 +57,7 @@ SmallPtrSet<Function*, 8> oversized_functions(Module& module) {
 
 }  // namespace
 
-void extract_kernel(Function& kernel) {
+void extract_kernel(Function& kernel, bool keep_calls) {
   Module& module = *kernel.getParent();
   const auto recursive = recursive_functions(module);
   const auto oversized = oversized_functions(module);
@@ -76,7 +76,7 @@ void extract_kernel(Function& kernel) {
       function.setLinkage(GlobalValue::InternalLinkage);
       function.removeFnAttr(Attribute::NoInline);
       function.removeFnAttr(Attribute::OptimizeNone);
-      if (!recursive.contains(&function) && !oversized.contains(&function))
+      if (!keep_calls && !recursive.contains(&function) && !oversized.contains(&function))
         function.addFnAttr(Attribute::AlwaysInline);
     }
   }

@@ -17,8 +17,8 @@ namespace cucpu {
 /// Guarantees: only `kernel` is external. Functions whose address is taken become declarations,
 /// because a module has one copy of them (extract_functions); every other function is internal, and
 /// alwaysinline unless it is recursive or too large. LLVM's always-inline and globaldce then remove
-/// what the kernel does not reach.
-void extract_kernel(llvm::Function& kernel);
+/// what the kernel does not reach. `keep_calls`: nothing is alwaysinline (debug mode).
+void extract_kernel(llvm::Function& kernel, bool keep_calls = false);
 
 /// Requires: thread code of a module, all functions external.
 /// Guarantees: only the functions whose address is taken, and those that `also` names, are

@@ -10,13 +10,16 @@
 #include <llvm/ExecutionEngine/Orc/TaskDispatch.h>
 #include <llvm/Object/ObjectFile.h>
 
+#include <map>
 #include <stdexcept>
 #include <system_error>
 
 #include "cpu/engine/jit/crash_recovery.hpp"
+#include "cpu/engine/jit/debugger_registration.hpp"
 #include "cpu/engine/jit/host_target.hpp"
 #include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/runtime/table.hpp"
+#include "cpu/trace/trace.hpp"
 #include "protection.hpp"
 
 namespace cucpu {
@@ -48,6 +51,29 @@ class NeverBoth final : public orc::ObjectLinkingLayer::Plugin {
     return Error::success();
   }
   void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
+};
+
+/// Notes the addresses of sections, for debuggers.
+class SectionAddresses final : public orc::ObjectLinkingLayer::Plugin {
+ public:
+  explicit SectionAddresses(std::map<std::string, std::uint64_t>& into) : into_{into} {}
+  void modifyPassConfig(orc::MaterializationResponsibility&, jitlink::LinkGraph&,
+                        jitlink::PassConfiguration& passes) override {
+    passes.PostAllocationPasses.emplace_back([this](jitlink::LinkGraph& graph) -> Error {
+      for (jitlink::Section& section : graph.sections())
+        if (const jitlink::SectionRange range{section}; !range.empty())
+          into_[section.getName().str()] = range.getStart().getValue();
+      return Error::success();
+    });
+  }
+  Error notifyFailed(orc::MaterializationResponsibility&) override { return Error::success(); }
+  Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override {
+    return Error::success();
+  }
+  void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
+
+ private:
+  std::map<std::string, std::uint64_t>& into_;
 };
 
 /// Defines only the routines that the code refers to: defining all takes as long as the link.
@@ -106,16 +132,22 @@ struct Session {
 class Linked final : public LinkedCode {
  public:
   Linked(std::string_view object, std::span<const SymbolAddress> symbols,
-         std::span<const std::string> wanted)
+         std::span<const std::string> wanted, bool debug)
       : own_{std::make_unique<Session>()} {
+    std::map<std::string, std::uint64_t> sections;
+    if (debug) own_->layer.addPlugin(std::make_shared<SectionAddresses>(sections));
     try {
       link(*own_, object, symbols, wanted);
+      if (debug) debugger_ = std::make_unique<DebuggerRegistration>(object, sections, symbols);
     } catch (...) {
       end();
       throw;
     }
   }
-  ~Linked() override { end(); }
+  ~Linked() override {
+    debugger_.reset();
+    end();
+  }
 
  private:
   void link(Session& own, std::string_view object, std::span<const SymbolAddress> symbols,
@@ -145,16 +177,18 @@ class Linked final : public LinkedCode {
     }
   }
   std::unique_ptr<Session> own_;
+  std::unique_ptr<DebuggerRegistration> debugger_;
 };
 
 }  // namespace
 
 std::unique_ptr<LinkedCode> LinkedCode::link(std::string_view object,
                                              std::span<const SymbolAddress> symbols,
-                                             std::span<const std::string> wanted) {
+                                             std::span<const std::string> wanted, bool debug) {
+  const trace::Scope scope{"compile", "link"};
   host_target();  // registers the target
   std::unique_ptr<LinkedCode> linked;
-  with_crash_recovery([&] { linked = std::make_unique<Linked>(object, symbols, wanted); });
+  with_crash_recovery([&] { linked = std::make_unique<Linked>(object, symbols, wanted, debug); });
   return linked;
 }
 

@@ -21,10 +21,11 @@ struct SymbolAddress {
 class LinkedCode {
  public:
   /// `object` is an ELF file. It may refer only to `symbols` and to the routines of
-  /// runtime/table.hpp. Throws std::runtime_error that names missing symbols. Thread-safe.
+  /// runtime/table.hpp. Throws std::runtime_error that names missing symbols. Thread-safe. `debug`:
+  /// debuggers know the code while it lives.
   static std::unique_ptr<LinkedCode> link(std::string_view object,
                                           std::span<const SymbolAddress> symbols,
-                                          std::span<const std::string> wanted);
+                                          std::span<const std::string> wanted, bool debug = false);
   virtual ~LinkedCode() = default;
   [[nodiscard]] void* address(std::size_t wanted) const { return addresses_[wanted]; }
 

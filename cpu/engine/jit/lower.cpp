@@ -7,6 +7,8 @@
 
 #include <stdexcept>
 
+#include "cpu/engine/coverage/count.hpp"
+#include "cpu/engine/coverage/coverage_map.hpp"
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/routines.hpp"
 
@@ -250,6 +252,16 @@ class Lowering {
          b_.getVoidTy(), {callee.getCallee(), marker.getArgOperand(0), marker.getArgOperand(1)});
   }
 
+  /// Of kernel coverage. A function that is called in between may count in the same counters.
+  Value* counters() {
+    if (!counters_) {
+      BasicBlock& entry = function_.getEntryBlock();
+      IRBuilder<> b{&entry, entry.getFirstNonPHIOrDbgOrAlloca()};
+      counters_ = emit_counters(b, module_, !place_.thread);
+    }
+    return counters_;
+  }
+
   Value* lower(CallInst& marker, StringRef name) {
     const auto argument = [&](unsigned i) { return marker.getArgOperand(i); };
     Type* const type = marker.getType();
@@ -270,6 +282,13 @@ class Lowering {
       return call("cucpu_rt_nanosleep", none, {argument(0)}), nullptr;
     }
     if (name == "yield_block") return call("cucpu_rt_yield_block", none, {}), nullptr;
+    if (name == "coverage.block")
+      return emit_count(b_, counters(), argument(0), b_.getInt64(1)), nullptr;
+    if (name == "coverage.branch") {
+      Value* const side = b_.CreateSelect(argument(1), b_.getInt32(CoverageBranch::kTrue),
+                                          b_.getInt32(CoverageBranch::kFalse));
+      return emit_count(b_, counters(), b_.CreateAdd(argument(0), side), b_.getInt64(1)), nullptr;
+    }
     if (name == "barrier.sync")
       return call("cucpu_rt_barrier_sync", none, {argument(0), argument(1)}), nullptr;
     if (name == "barrier.arrive")
@@ -311,6 +330,7 @@ class Lowering {
   Module& module_;
   Place place_;
   IRBuilder<> b_;
+  Value* counters_ = nullptr;
 };
 
 /// Moves the body of `from` into a new function of one pointer argument.

@@ -96,6 +96,19 @@ struct Place {
   }
 };
 
+/// The values that a loop stores to a variable in memory (debug mode), if this is a load of one.
+SmallVector<Value*, 2> stored_in_loop(Instruction& load, const Loop& loop) {
+  SmallVector<Value*, 2> values;
+  auto* read = dyn_cast<LoadInst>(&load);
+  auto* slot = read ? dyn_cast<AllocaInst>(read->getPointerOperand()) : nullptr;
+  if (!slot) return values;
+  for (User* user : slot->users())
+    if (auto* store = dyn_cast<StoreInst>(user);
+        store && store->getPointerOperand() == slot && loop.contains(store))
+      values.push_back(store->getValueOperand());
+  return values;
+}
+
 /// Whether a value computed inside the loop depends, as data, on an access that reads what other
 /// threads write.
 bool reads_others(Value* value, const Loop& loop, SmallPtrSetImpl<Value*>& seen) {
@@ -104,6 +117,9 @@ bool reads_others(Value* value, const Loop& loop, SmallPtrSetImpl<Value*>& seen)
   if (const auto* rmw = dyn_cast<AtomicRMWInst>(instruction); rmw && !is_counter(*rmw)) return true;
   if (isa<AtomicCmpXchgInst>(instruction)) return true;
   if (const auto* load = dyn_cast<LoadInst>(instruction); load && !load->isSimple()) return true;
+  if (any_of(stored_in_loop(*instruction, loop),
+             [&](Value* stored) { return reads_others(stored, loop, seen); }))
+    return true;
   return any_of(instruction->operands(),
                 [&](Value* operand) { return reads_others(operand, loop, seen); });
 }
@@ -204,6 +220,7 @@ class Slice {
 
   void follow(Instruction* instruction) {
     for (Value* operand : instruction->operands()) add(operand);
+    for (Value* stored : stored_in_loop(*instruction, loop_)) add(stored);
     if (isa<PHINode>(instruction)) add_choice(instruction->getParent());
     if (const auto* load = dyn_cast<LoadInst>(instruction); load && load->isSimple())
       follow_memory(*load);

@@ -6,6 +6,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 
+#include "cpu/engine/coverage/count.hpp"
 #include "cpu/engine/jit/spin_loops.hpp"
 
 namespace cucpu {
@@ -34,7 +35,7 @@ ThreadNeeds find_thread_needs(Function& kernel) {
       }
       if (name == "yield") needs.spins = true;
       if (name.starts_with("sreg.") || name == "params" || name == "shared" || name == "trap" ||
-          name == "exit" || name == "check.align")
+          name == "exit" || name == "check.align" || is_coverage_marker(name))
         continue;
       needs.fibers = true;
     }

@@ -10,6 +10,7 @@
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/fiber.hpp"
 #include "cpu/engine/run/routines.hpp"
+#include "cpu/engine/schedule/random_schedule.hpp"
 
 namespace cucpu {
 
@@ -45,6 +46,9 @@ struct Fiber {
   std::uint32_t cluster_phase = 0;  ///< the phase of the cluster barrier at which it arrived
 };
 
+/// Identifies the thread of a fiber in its grid.
+schedule::ThreadId thread_id(const Fiber&);
+
 /// An intrusive first-in first-out queue through Fiber::next.
 class FiberQueue {
  public:
@@ -61,6 +65,17 @@ class FiberQueue {
       head_ = fiber->next;
       --size_;
     }
+    return fiber;
+  }
+  /// Takes the fiber at this position.
+  Fiber* take(std::size_t index) {
+    if (index == 0) return pop();
+    Fiber* before = head_;
+    for (; index > 1; --index) before = before->next;
+    Fiber* const fiber = before->next;
+    before->next = fiber->next;
+    if (fiber == tail_) tail_ = before;
+    --size_;
     return fiber;
   }
   void clear() {

@@ -7,10 +7,13 @@
 
 #include <thread>
 
+#include "cpu/base/cpu_affinity.hpp"
+
 namespace cucpu {
 
 /// Starts a detached thread with all signals blocked except fault signals: other signals belong to
-/// the program's own threads. Throws std::system_error. `name`: at most 15 characters.
+/// the program's own threads. It may use all CPUs of the process, also where the calling thread is
+/// bound to one. Throws std::system_error. `name`: at most 15 characters.
 template <class F>
 void start_detached_thread(const char* name, F f) {
   sigset_t none, before;
@@ -20,6 +23,7 @@ void start_detached_thread(const char* name, F f) {
   try {
     std::thread thread{[f, name] {
       pthread_setname_np(pthread_self(), name);
+      use_process_cpus();
       f();
     }};
     thread.detach();

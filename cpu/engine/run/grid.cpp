@@ -14,11 +14,12 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
            std::shared_ptr<const TierUp> tier_up)
     : code_{std::move(code)},
       tier_up_{std::move(tier_up)},
+      serial_{code_->make_observer || code_->debug || code_->has_schedule_points},
       shape_{shape},
       params_{params},
       clusters_{shape.grid.volume() / std::max<std::uint64_t>(1, shape.cluster.volume())},
       // Blocks that wait for others rely on earlier blocks to be resident.
-      unclaimed_{clusters_, shape.cooperative || code_->waits_for_blocks} {
+      unclaimed_{clusters_, shape.cooperative || code_->waits_for_blocks || code_->debug} {
   static std::atomic<std::uint64_t> ids{0};
   id_ = ids.fetch_add(1, std::memory_order_relaxed);
   if (shape_.cluster.volume() == 0) shape_.cluster = {};
@@ -27,6 +28,9 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
     safepoints_left_ = safepoints::g_cancel_at.load();
     cancel_.store(kCounted, std::memory_order_relaxed);
   }
+  if (code_->has_schedule_points)
+    schedule_ = std::make_unique<schedule::RandomSchedule>(schedule::Options::at_launch(),
+                                                           clusters_, shape.cooperative);
   if (code_->make_observer) observer_ = code_->make_observer();
 }
 
@@ -35,9 +39,10 @@ Grid::~Grid() = default;
 GridObserver::~GridObserver() = default;
 
 bool Grid::work() noexcept {
-  if (observer_ && observed_run_started_.exchange(true))
-    return false;  // one host thread runs the whole grid
-  return Worker::of_this_thread().run(*this);
+  if (serial_ && run_by_someone_.exchange(true)) return false;
+  const bool last = Worker::of_this_thread().run(*this);
+  if (schedule_ && last) schedule_->write_log(code_->kernel, code_->line_of);
+  return last;
 }
 
 bool Grid::finish(std::uint64_t clusters) noexcept {

@@ -18,6 +18,7 @@
 #include "cpu/engine/run/grid_observer.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/run/work_stealing.hpp"
+#include "cpu/engine/schedule/random_schedule.hpp"
 
 namespace cucpu {
 
@@ -34,10 +35,12 @@ struct Code {
   bool recursive = false;         ///< stack use has no static bound: stacks have guard pages
   bool waits_for_blocks = false;  ///< spins on memory: clusters are started in linear order
   bool baseline = false;          ///< optimized code may replace it (tier_up.hpp)
+  bool debug = false;             ///< debug mode: one host thread runs the grid (debugger.hpp)
   bool iterates_blocks =
       false;  ///< block code that runs the next BlockContext::blocks_left blocks in one call
   /// Instrumented code: creates the observer of a grid that runs it. Empty: no observer.
   std::function<std::unique_ptr<GridObserver>()> make_observer;
+  bool has_schedule_points = false;  ///< a random schedule can run it (CUCORE_CPU_SCHEDULE)
   /// "file:line" of an instruction address; empty if unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
   /// Vector code: compiles the same kernel as scalar code. Throws LoadError.
@@ -64,8 +67,10 @@ class Grid {
   ~Grid();
   bool work() noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
-  [[nodiscard]] std::uint64_t parallelism() const noexcept { return observer_ ? 1 : clusters_; }
+  [[nodiscard]] std::uint64_t parallelism() const noexcept { return serial_ ? 1 : clusters_; }
   [[nodiscard]] GridObserver* observer() const { return observer_.get(); }  ///< null: none
+  /// Null: the scheduler chooses, and several host threads run the grid.
+  [[nodiscard]] schedule::RandomSchedule* schedule() const { return schedule_.get(); }
   [[nodiscard]] const Fault* fault() const noexcept {
     // Acquire: the thread that cancelled need not be one that ran blocks.
     return cancel_.load(std::memory_order_acquire) == kStopped && fault_ ? &*fault_ : nullptr;
@@ -120,7 +125,9 @@ class Grid {
   std::shared_ptr<const Code> code_;
   std::shared_ptr<const TierUp> tier_up_;
   std::unique_ptr<GridObserver> observer_;
-  std::atomic<bool> observed_run_started_{false};
+  std::unique_ptr<schedule::RandomSchedule> schedule_;
+  bool serial_;  ///< check mode, debug mode and random schedules: one host thread runs the whole grid
+  std::atomic<bool> run_by_someone_{false};
   LaunchShape shape_;
   const std::byte* params_;
   const void* accessing_context_ = PeerAccessScope::current();

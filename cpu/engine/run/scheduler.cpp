@@ -14,6 +14,13 @@
 
 namespace cucpu {
 
+schedule::ThreadId thread_id(const Fiber& fiber) {
+  const BlockContext& c = fiber.block->context;
+  return {
+      c.index[0] + std::uint64_t{c.grid[0]} * (c.index[1] + std::uint64_t{c.grid[1]} * c.index[2]),
+      fiber.thread.linear};
+}
+
 void Scheduler::begin(std::uint32_t fibers_per_block) {
   fibers_per_block_ = fibers_per_block;
   yields_ = block_yields_ = live_fibers_ = 0;
@@ -23,6 +30,8 @@ void Scheduler::begin(std::uint32_t fibers_per_block) {
   changed_ns_ = 0;
   wakes_.clear();
   out_of_memory_ = false;
+  started_clusters_ = 0;
+  current_ = nullptr;
 }
 
 void Scheduler::release_stacks() {
@@ -40,6 +49,10 @@ void Scheduler::enter(Fiber* next) {
 }
 
 Fiber* Scheduler::pick() {
+  if (auto* const schedule = worker_.grid().schedule(); schedule && !ready_.empty()) {
+    return ready_.take(
+        schedule->choose(current_ ? thread_id(*current_) : schedule::ThreadId{}, ready_.size()));
+  }
   // New fibers first when other fibers may wait for them. Otherwise ready fibers first, which keeps
   // the number of stacks in use small.
   if (starts_first_) {
@@ -116,10 +129,15 @@ void Scheduler::yield() {
   ++yields_;
   Fiber* next = nullptr;
   if (yields_ <= 2 * ready_.size() + 8) {
-    const std::uint64_t yields = yields_;
-    next = start_fiber();  // a fiber that has not started may be the one it waits for
-    if (next) yields_ = yields;
-    if (!next) next = ready_.pop();
+    if (auto* const schedule = worker_.grid().schedule()) {
+      schedule->waits();
+      next = pick();
+    } else {
+      const std::uint64_t yields = yields_;
+      next = start_fiber();  // a fiber that has not started may be the one it waits for
+      if (next) yields_ = yields;
+      if (!next) next = ready_.pop();
+    }
     if (!next) return;
   }
   self->wait = Wait::kReady;
@@ -131,9 +149,20 @@ void Scheduler::yield() {
   }
 }
 
+void Scheduler::preempt() {
+  stop_if_cancelled();
+  Fiber* const next = ready_.empty() ? nullptr : pick();
+  if (!next) return;
+  Fiber* const self = current_;
+  self->wait = Wait::kReady;
+  ready_.push(self);
+  switch_to(self, next);
+}
+
 void Scheduler::sleep(std::uint32_t nanoseconds) {
   constexpr std::uint32_t kLongest = 1'000'000;  // of nanosleep, by the PTX manual
-  if (nanoseconds == 0) return yield();
+  // A random schedule does not depend on time.
+  if (nanoseconds == 0 || worker_.grid().schedule()) return yield();
   const std::uint64_t end = now_ns() + std::min(nanoseconds, kLongest);
   const auto entry = wakes_.insert(end);
   do yield();
@@ -272,6 +301,25 @@ bool Scheduler::join_cluster_waiters() {
 }
 
 // ---- idle time ----
+
+void Scheduler::handle_stall(schedule::RandomSchedule& schedule) {
+  yields_ = block_yields_ = 0;
+  all_yielded_ = false;
+  if (has_deadlock()) return report_deadlock();
+  schedule.finish();
+  if (!schedule.is_stalled(ready_.size())) return;
+  const LaunchShape& shape = worker_.grid().shape();
+  const std::uint64_t clusters = shape.grid.volume() / shape.cluster.volume();
+  if (started_clusters_ == clusters) return pause_ns(20'000);  // the host may write what they read
+  worker_.grid().fail(
+      719, "kernel " + worker_.code().kernel +
+               ": its threads wait for memory that only a block can write which has not started (" +
+               std::to_string(residents_.size() * shape.cluster.volume()) + " of " +
+               std::to_string(shape.grid.volume()) +
+               " blocks are resident, schedule seed:" + std::to_string(schedule.options().seed) +
+               "). The order of blocks is not defined, and on a GPU the others start only when "
+               "these have ended: use a cooperative launch");
+}
 
 std::uint64_t Scheduler::shortest_sleep() const {
   if (wakes_.empty()) return ~std::uint64_t{0};

@@ -43,6 +43,8 @@ class Scheduler {
     ready_.push(fiber);
     yields_ = 0;
   }
+  /// Fiber: another fiber, chosen by the random schedule, runs first.
+  void preempt();
   /// Fiber: lets every other fiber run first. For loops that wait for memory.
   void yield();
   /// Fiber: yields until the time has passed; one millisecond at most.
@@ -57,6 +59,7 @@ class Scheduler {
   void drop_residents();
 
  protected:
+  friend struct DebuggerLayout;  // debugger.cpp
   Scheduler(Worker& worker, FiberEntry* entry) : worker_{worker}, entry_{entry} {}
   ~Scheduler() = default;
 
@@ -94,6 +97,8 @@ class Scheduler {
   /// Whether all threads of a cluster wait for each other, while other fibers only yield.
   [[nodiscard]] bool has_deadlock() const;
   void report_deadlock();
+  /// Random schedules: all fibers only yield.
+  void handle_stall(schedule::RandomSchedule&);
 
   Worker& worker_;
   FiberEntry* const entry_;
@@ -108,7 +113,8 @@ class Scheduler {
   std::vector<Block*> unstarted_;  ///< blocks with fibers that have not started
   Cluster* ended_ = nullptr;       ///< its last block has ended; the loop releases it
   std::uint64_t live_fibers_ = 0;  ///< of all resident clusters
-  bool out_of_memory_ = false;     ///< no stack could be mapped for a fiber
+  std::uint64_t started_clusters_ = 0;
+  bool out_of_memory_ = false;  ///< no stack could be mapped for a fiber
 
   std::uint64_t yields_ = 0;  ///< since a fiber did anything else
   std::uint64_t block_yields_ =
@@ -142,7 +148,8 @@ class SchedulerLoop : public Scheduler {
 
  private:
   Derived& derived() { return static_cast<Derived&>(*this); }
-  bool start_cluster();   ///< Makes one more cluster resident; false: none is left.
+  bool start_cluster();  ///< Makes one more cluster resident; false: none is left.
+  void fill_residents(schedule::RandomSchedule&);  ///< Random schedules: up to their limit.
   bool start_clusters();  ///< Twice as many as the time before; false: none was started.
   void handle_idle();     ///< All fibers only yield: starts more clusters, or waits.
 };

@@ -31,7 +31,15 @@ bool SchedulerLoop<Derived>::run() noexcept {
         worker_.claims().abandon();
         break;
       }
-      if (all_yielded_ || yields_ > 2 * ready_.size() + 8) handle_idle();
+      if (auto* const schedule = grid.schedule()) {
+        if (all_yielded_ || yields_ > 2 * ready_.size() + 8) {
+          if (!derived().release_activemasks()) handle_stall(*schedule);
+          if (grid.stopped()) continue;
+        }
+        fill_residents(*schedule);
+      } else if (all_yielded_ || yields_ > 2 * ready_.size() + 8) {
+        handle_idle();
+      }
       Fiber* next = pick();
       if (!next) {
         if (derived().release_activemasks()) continue;
@@ -66,6 +74,7 @@ bool SchedulerLoop<Derived>::start_cluster() {
   const LaunchShape& shape = worker_.grid().shape();
   std::uint64_t index = 0;
   if (!claims.next(index)) return false;
+  if (auto* const schedule = worker_.grid().schedule()) index = schedule->cluster(index);
   try {
     Cluster* const cluster = worker_.pool().acquire(worker_.code(), shape);
     const auto count = static_cast<std::uint32_t>(shape.cluster.volume());
@@ -92,9 +101,20 @@ bool SchedulerLoop<Derived>::start_cluster() {
     claims.put_back();  // Claims::abandon counts it
     throw;
   }
+  ++started_clusters_;
   idle_rounds_ = 0;
   changed_ns_ = 0;
   return true;
+}
+
+template <class Derived>
+void SchedulerLoop<Derived>::fill_residents(schedule::RandomSchedule& schedule) {
+  while (residents_.size() < schedule.most_resident() && has_room() && start_cluster()) {
+  }
+  while (Fiber* const fiber = start_fiber()) {  // the schedule chooses among all threads
+    fiber->wait = Wait::kReady;
+    ready_.push(fiber);
+  }
 }
 
 template <class Derived>

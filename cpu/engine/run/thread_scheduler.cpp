@@ -60,6 +60,10 @@ CUCPU_NO_SANITIZE_THREAD void ThreadScheduler::exit_thread() {
 
 void ThreadScheduler::retire(Fiber& fiber) {
   Block& block = *fiber.block;
+  if (auto* const schedule = worker_.grid().schedule()) {
+    const Cluster& cluster = *block.cluster;
+    schedule->end(thread_id(fiber), {cluster.arena, cluster.arena_bytes});
+  }
   --block.live;
   --live_fibers_;
   leave_barriers(block);

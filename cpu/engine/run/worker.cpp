@@ -5,7 +5,9 @@
 #include <signal.h>
 
 #include <atomic>
+#include <optional>
 
+#include "cpu/engine/run/debugger.hpp"
 #include "cpu/engine/run/float_environment.hpp"
 #include "cpu/mem/per_thread.hpp"
 
@@ -64,9 +66,15 @@ bool Worker::run(Grid& grid) noexcept {
       has_newer_code = block_scheduler_.run();
     } else {
       scheduler_ = &thread_scheduler_;
+      std::optional<DebuggedRun> debugged;
+      if (code_->debug) {
+        debugged.emplace(thread_scheduler_, code_->kernel.c_str(),
+                         reinterpret_cast<const void*>(code_->thread));
+      }
       has_newer_code = thread_scheduler_.run();
     }
   }
+  if (grid.schedule()) grid.schedule()->finish();
   grid_ = nullptr;
   return grid.finish(claims_.finished());
 }

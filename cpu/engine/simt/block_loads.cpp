@@ -7,6 +7,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 
+#include "cpu/engine/coverage/count.hpp"
 #include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
@@ -43,7 +44,9 @@ Memory changed_by(const Instruction& inst) {
   if (!inst.mayWriteToMemory()) return {};
   if (auto* call = dyn_cast<IntrinsicInst>(&inst); call && call->isAssumeLikeIntrinsic()) return {};
   const StringRef name = marker_name(&inst);
-  if (is_barrier(name) || is_warp_operation(name) || name.starts_with("sreg.")) return {};
+  if (is_barrier(name) || is_warp_operation(name) || name.starts_with("sreg.") ||
+      is_coverage_marker(name))
+    return {};
   return {true, true};
 }
 

@@ -8,6 +8,8 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 
+#include "cpu/engine/coverage/count.hpp"
+#include "cpu/engine/coverage/coverage_map.hpp"
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
@@ -228,6 +230,65 @@ void InstructionEmitter::check_align(CallInst& call) {
   b_.SetInsertPoint(after);
 }
 
+Value* InstructionEmitter::counters() {
+  Value*& counters = registers_["coverage"];
+  if (!counters) counters = emit_counters(entry_, module_, true);
+  return counters;
+}
+
+/// The number of lanes that are on, as an i64.
+Value* InstructionEmitter::active_lanes() {
+  if (!mask()) return b_.getInt64(width_);
+  return b_.CreateUnaryIntrinsic(Intrinsic::ctpop, b_.CreateZExt(bits(mask()), b_.getInt64Ty()));
+}
+
+void InstructionEmitter::count_block(CallInst& call) {
+  emit_count(b_, counters(), call.getArgOperand(0), active_lanes());
+}
+
+// The usual case is cheap: all lanes on the same side, often known from the first and last lane.
+void InstructionEmitter::count_branch(CallInst& call) {
+  const auto first =
+      static_cast<std::uint32_t>(cast<ConstantInt>(call.getArgOperand(0))->getZExtValue());
+  const auto index = [&](std::uint32_t n) { return b_.getInt32(first + n); };
+  const auto count_side = [&](Value* is_true, Value* lanes) {
+    emit_count(
+        b_, counters(),
+        b_.CreateSelect(is_true, index(CoverageBranch::kTrue), index(CoverageBranch::kFalse)),
+        lanes);
+  };
+  Value* const condition = call.getArgOperand(1);
+  Value* const base = counters();
+  emit_count(b_, base, index(CoverageBranch::kWarps), b_.getInt64(1));
+  if (shape(condition).scalar()) return count_side(scalar(condition), active_lanes());
+  const auto count_sides = [&] {
+    Value* yes = vec(condition);
+    if (mask()) yes = b_.CreateSelect(mask(), yes, Constant::getNullValue(yes->getType()));
+    Value* const taken =
+        b_.CreateUnaryIntrinsic(Intrinsic::ctpop, b_.CreateZExt(bits(yes), b_.getInt64Ty()));
+    Value* const others = b_.CreateSub(active_lanes(), taken);
+    emit_count(b_, base, index(CoverageBranch::kTrue), taken);
+    emit_count(b_, base, index(CoverageBranch::kFalse), others);
+    Value* const none = b_.getInt64(0);
+    Value* const both = b_.CreateAnd(b_.CreateICmpNE(taken, none), b_.CreateICmpNE(others, none));
+    emit_count(b_, base, index(CoverageBranch::kDivergent), b_.CreateZExt(both, b_.getInt64Ty()));
+  };
+  if (mask()) return count_sides();
+  const FlowEmitter::Tests tests = parts_.flow.tests_of(condition);
+  const ValueMap::Known saved = parts_.values.known();
+  BasicBlock *agree = new_block("counted.agree"), *differ = new_block("counted.differ"),
+             *after = new_block("counted");
+  b_.CreateCondBr(b_.CreateOr(tests.all, tests.none), agree, differ);
+  b_.SetInsertPoint(agree);
+  count_side(tests.all, b_.getInt64(width_));
+  b_.CreateBr(after);
+  b_.SetInsertPoint(differ);
+  count_sides();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  parts_.values.restore(saved);
+}
+
 // For fault reports: the thread of one lane, or the threads of the group (or of the block).
 void InstructionEmitter::set_current(Value* lane) {
   auto field = [&](std::size_t offset) {
@@ -376,6 +437,8 @@ void InstructionEmitter::emit_marker(CallInst& call, StringRef name) {
     return;
   }
   if (name == "check.align") return check_align(call);
+  if (name == "coverage.block") return count_block(call);
+  if (name == "coverage.branch") return count_branch(call);
   if (name == "yield_block") {
     b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_yield_block", b_.getVoidTy()));
     return;

@@ -35,6 +35,10 @@ class InstructionEmitter : public EmitterPart {
   Value* first_thread();
   void call_per_lane(llvm::CallInst&);
   void check_align(llvm::CallInst&);
+  Value* counters();  ///< of kernel coverage
+  Value* active_lanes();
+  void count_block(llvm::CallInst&);
+  void count_branch(llvm::CallInst&);
 
   const BasicBlock* at_ = nullptr;
   llvm::StringMap<Value*> registers_;

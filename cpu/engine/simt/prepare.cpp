@@ -15,6 +15,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include "cpu/engine/coverage/count.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
@@ -231,7 +232,9 @@ bool waits_for_others(BasicBlock* block, const DominatorTree& tree, const Option
       }
       if (!inst.mayWriteToMemory()) continue;
       StringRef name = marker_name(&inst);
-      if (is_barrier(name) || is_warp_operation(name) || isa<FenceInst>(inst)) continue;
+      if (is_barrier(name) || is_warp_operation(name) || is_coverage_marker(name) ||
+          isa<FenceInst>(inst))
+        continue;
       if (auto* load = dyn_cast<LoadInst>(&inst); load) continue;  // volatile
       if (isa<IntrinsicInst>(inst) && cast<IntrinsicInst>(inst).isAssumeLikeIntrinsic()) continue;
       if (!isa<StoreInst, AtomicRMWInst, AtomicCmpXchgInst>(inst) || space_of(inst) != "shared")

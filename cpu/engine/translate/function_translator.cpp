@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "cpu/engine/translate/function_debug.hpp"
 #include "cpu/engine/translate/passes.hpp"
 
 namespace cucpu::ir {
@@ -24,6 +25,8 @@ FunctionTranslator::FunctionTranslator(ModuleTranslator& module, const ptx::Func
                                        llvm::Function& out)
     : module{module}, source{source}, out{out}, b{out.getContext()} {}
 
+FunctionTranslator::~FunctionTranslator() = default;
+
 void FunctionTranslator::run() {
   entry_ = llvm::BasicBlock::Create(out.getContext(), "entry", &out);
   auto* body = llvm::BasicBlock::Create(out.getContext(), "body", &out);
@@ -34,6 +37,7 @@ void FunctionTranslator::run() {
   layout_params();
   layout_variables();
   receive_arguments();
+  if (debug_) debug_->declare_variables();
   b.CreateBr(body);
   b.SetInsertPoint(body);
   labels_.reserve(source.labels.size());
@@ -42,7 +46,11 @@ void FunctionTranslator::run() {
         out.getContext(), llvm::StringRef{label.name.data(), label.name.size()}));
   }
   for (const ptx::Statement& s : source.body) {
+    if (debug_) debug_->begin_statement(static_cast<std::size_t>(&s - source.body.data()));
     if (const auto* i = std::get_if<Instruction>(&s)) {
+      if (has_ptx_lines_)
+        b.SetCurrentDebugLocation(
+            llvm::DILocation::get(out.getContext(), i->where.line, i->where.column, subprogram_));
       statement(*i);
     } else if (const auto* mark = std::get_if<ptx::LabelMark>(&s)) {
       if (source.labels[mark->label].kind != ptx::Label::Kind::code) continue;
@@ -209,6 +217,7 @@ void FunctionTranslator::start_block(llvm::BasicBlock* block) {
   if (block->getParent() == nullptr) block->insertInto(&out);
   b.SetInsertPoint(block);
   accessed_.clear();
+  if (debug_) debug_->begin_block();
 }
 
 void FunctionTranslator::statement(const Instruction& i) {
@@ -258,6 +267,7 @@ void FunctionTranslator::finish() {
 
 // The first .loc of a function creates its subprogram; earlier instructions have line 0.
 void FunctionTranslator::set_line(const ptx::SourceLine& line) {
+  if (debug_) return debug_->set_line(line);
   if (subprogram_ == nullptr) return;
   llvm::DIFile* file = module.debug_file(line.file);
   llvm::DIScope* scope = subprogram_;
@@ -268,6 +278,10 @@ void FunctionTranslator::set_line(const ptx::SourceLine& line) {
 
 void FunctionTranslator::start_debug() {
   if (!module.options.line_info) return;
+  if (module.options.debug) {
+    debug_ = FunctionDebug::make(*this);
+    return;
+  }
   for (const ptx::Statement& s : source.body) {
     const auto* line = std::get_if<ptx::SourceLine>(&s);
     if (line == nullptr) continue;
@@ -281,6 +295,16 @@ void FunctionTranslator::start_debug() {
     b.SetCurrentDebugLocation(llvm::DILocation::get(out.getContext(), 0, 0, subprogram_));
     return;
   }
+  if (module.number >= module.options.ptx_files.size()) return;
+  has_ptx_lines_ = true;
+  llvm::DIFile* file = module.debug_file(module.options.ptx_files[module.number]);
+  auto* type = module.debug.createSubroutineType(module.debug.getOrCreateTypeArray({}));
+  const llvm::StringRef name{source.name.data(), source.name.size()};
+  subprogram_ = module.debug.createFunction(file, name, out.getName(), file, source.where.line,
+                                            type, source.where.line, llvm::DINode::FlagZero,
+                                            llvm::DISubprogram::SPFlagDefinition);
+  out.setSubprogram(subprogram_);
+  b.SetCurrentDebugLocation(llvm::DILocation::get(out.getContext(), 0, 0, subprogram_));
 }
 
 }  // namespace cucpu::ir

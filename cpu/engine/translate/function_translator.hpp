@@ -8,6 +8,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -23,9 +24,12 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
+class FunctionDebug;
+
 class FunctionTranslator {
  public:
   FunctionTranslator(ModuleTranslator& module, const ptx::Function& source, llvm::Function& out);
+  ~FunctionTranslator();
   void run();
 
   std::uint64_t static_shared_bytes = 0;
@@ -35,6 +39,8 @@ class FunctionTranslator {
   std::uint32_t param_bytes = 0;
 
  private:
+  friend class FunctionDebug;
+
   // function_translator.cpp: set-up and the walk over statements
   void choose_register_types();
   void create_registers();
@@ -250,6 +256,8 @@ class FunctionTranslator {
   Value* params_base_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;
   llvm::DISubprogram* subprogram_ = nullptr;
+  std::unique_ptr<FunctionDebug> debug_;  ///< in debug mode
+  bool has_ptx_lines_ = false;  ///< lines are those of the PTX: TranslateOptions::ptx_files
 };
 
 }  // namespace cucpu::ir

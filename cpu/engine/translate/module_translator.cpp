@@ -3,6 +3,7 @@
 // translate().
 #include "cpu/engine/translate/module_translator.hpp"
 
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
@@ -207,19 +208,51 @@ llvm::DIFile* ModuleTranslator::debug_file(std::uint32_t wanted) {
   for (const ptx::File& f : source.files) {
     if (f.number == wanted) path = f.name;
   }
+  return debug_file(path);
+}
+
+llvm::DIFile* ModuleTranslator::debug_ptx_file() {
+  if (!source.files.empty() || number >= options.ptx_files.size()) return nullptr;
+  if (options.ptx_files[number].empty()) return nullptr;
+  return debug_file(options.ptx_files[number]);
+}
+
+llvm::DIFile* ModuleTranslator::debug_file(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   const std::string_view folder = slash == path.npos ? std::string_view{} : path.substr(0, slash);
   llvm::DIFile* file =
       debug.createFile(ref(slash == path.npos ? path : path.substr(slash + 1)), ref(folder));
   if (!has_debug_) {
     has_debug_ = true;
-    debug.createCompileUnit(llvm::dwarf::DW_LANG_C_plus_plus, file, "ptx", true, "", 0, "",
-                            llvm::DICompileUnit::LineTablesOnly);
+    // GDB takes the end of a prologue from the line table only for producers named clang.
+    if (options.debug)
+      debug.createCompileUnit(llvm::dwarf::DW_LANG_C_plus_plus_14, file,
+                              "clang version " LLVM_VERSION_STRING " (cucore)", false, "", 0, "",
+                              llvm::DICompileUnit::FullDebug);
+    else
+      debug.createCompileUnit(llvm::dwarf::DW_LANG_C_plus_plus, file, "ptx", true, "", 0, "",
+                              llvm::DICompileUnit::LineTablesOnly);
     if (out.getModuleFlag("Debug Info Version") == nullptr) {
       out.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
     }
   }
   return file;
+}
+
+void ModuleTranslator::start_debug() {
+  if (!options.debug || !options.line_info) return;
+  source_info = read_source_debug_info(source, debug,
+                                       [this](std::uint32_t file) { return debug_file(file); });
+  if (!source_info) return;
+  for (std::size_t i = 0; i < source.variables.size(); ++i) {
+    const auto known = source_info->globals.find(source.variables[i].name);
+    if (variables[i] == nullptr || known == source_info->globals.end() || !known->second.type)
+      continue;
+    const SourceGlobal& global = known->second;
+    llvm::DIFile* const file = debug_file(global.file);
+    variables[i]->addDebugInfo(debug.createGlobalVariableExpression(
+        file, global.name, ref(source.variables[i].name), file, global.line, global.type, false));
+  }
 }
 
 void ModuleTranslator::finish_debug() {
@@ -356,6 +389,7 @@ Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMCon
                                                            shared, *diagnostics.back(), options));
     parts.back()->declare_symbols(linked);
   }
+  for (auto& part : parts) part->start_debug();
   for (auto& part : parts) part->translate_functions(result);
   for (auto& part : parts) part->finish_debug();
   for (auto& part : parts) part->describe_variables(result);

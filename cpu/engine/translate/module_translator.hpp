@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cpu/engine/translate/shared_layout.hpp"
+#include "cpu/engine/translate/source_debug_info.hpp"
 #include "cpu/engine/translate/translate.hpp"
 #include "cpu/ptx/diagnostics.hpp"
 
@@ -64,6 +65,10 @@ class ModuleTranslator {
 
   /// The .file with this number. The first call creates the compile unit.
   llvm::DIFile* debug_file(std::uint32_t number);
+  llvm::DIFile* debug_file(std::string_view path);
+  /// Debug mode, a module without line numbers: the file with its PTX text. Null: there is none.
+  llvm::DIFile* debug_ptx_file();
+  void start_debug();  ///< Debug mode: reads DWARF, describes variables of the module.
   void finish_debug();
 
   llvm::Module& out;
@@ -73,10 +78,12 @@ class ModuleTranslator {
   ptx::Diagnostics& diagnostics;
   const TranslateOptions& options;
   llvm::DIBuilder debug;
+  std::unique_ptr<SourceDebugInfo> source_info;  ///< debug mode: from DWARF; null without
   std::vector<llvm::Function*> functions;        ///< by index in source.functions; null for externs
   std::vector<llvm::GlobalVariable*> variables;  ///< by index in source.variables; null for .shared
 
  private:
+
   bool has_debug_ = false;
 };
 

@@ -17,7 +17,8 @@ using namespace llvm;
 void promote_registers(Function& f) {
   std::vector<AllocaInst*> slots;
   for (llvm::Instruction& i : f.getEntryBlock()) {
-    if (auto* a = dyn_cast<AllocaInst>(&i); a != nullptr && isAllocaPromotable(a))
+    if (auto* a = dyn_cast<AllocaInst>(&i);
+        a != nullptr && isAllocaPromotable(a) && !a->hasMetadata(kVariable))
       slots.push_back(a);
   }
   DominatorTree tree{f};

@@ -13,8 +13,12 @@ namespace cucpu::ir {
 /// a value that is never subnormal.
 inline constexpr char kFlush[] = "cucpu.flush", kFlushed[] = "cucpu.flushed";
 
+/// Metadata of an alloca that debug information names: it stays in memory.
+inline constexpr char kVariable[] = "cucpu.variable";
+
 /// Requires: no unreachable blocks.
-/// Guarantees: PTX registers, which the translator writes as allocas, are SSA values.
+/// Guarantees: PTX registers, which the translator writes as allocas, are SSA values; in debug mode
+/// those that hold no variable of the source.
 void promote_registers(llvm::Function& f);
 
 /// Requires: SSA form.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/engine/coverage/coverage_map.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/ptx/ast.hpp"
 
@@ -47,13 +48,20 @@ struct Translation {
   std::unique_ptr<llvm::Module> module;
   std::vector<KernelInfo> kernels;  ///< info.name is also the name of the LLVM function
   std::vector<ModuleVariable> variables;
+  CoverageMap coverage;  ///< set by the passes of stage "thread", for kernel coverage
 };
 
 struct TranslateOptions {
-  bool line_info = true;               ///< turn .loc into !dbg
+  bool line_info = true;  ///< turn .loc into !dbg
+  /// For each module the file that its PTX is in: functions without .loc have its lines. Modules
+  /// beyond have none.
+  std::vector<std::string> ptx_files = {};
   bool native_half = host_has_half();  ///< the host multiplies and adds halves with one rounding
   bool gpu_nans = true;                ///< f64 instructions give the NaNs of a GPU
   bool exact_nans = false;             ///< also in atomic operations on generic addresses
+
+  /// Debug mode: variables and scopes for debuggers, and registers that hold variables in memory.
+  bool debug = false;
 
   static bool host_has_half();
 };

@@ -44,8 +44,9 @@ class IPCEventDescriptor:
 class IPCBufferDescriptor:
     """Names a buffer of another process: pass it to ``Buffer.from_ipc_descriptor``."""
 
-    __slots__ = ("_kind", "_payload", "_size")
+    __slots__ = ("_kind", "_origin", "_payload", "_size")
     _kind: str
+    _origin: tuple[bytes, bytes, int] | None  # name and key of the exporter, and its number of the buffer
     _payload: bytes
     _size: int
 
@@ -53,7 +54,9 @@ class IPCBufferDescriptor:
         raise RuntimeError("IPCBufferDescriptor objects cannot be instantiated directly: use Buffer.ipc_descriptor")
 
     @classmethod
-    def _make(cls, payload: bytes, size: int, kind: str = "pool") -> IPCBufferDescriptor:
+    def _make(
+        cls, payload: bytes, size: int, kind: str = "pool", origin: tuple[bytes, bytes, int] | None = None
+    ) -> IPCBufferDescriptor:
         if len(payload) != 64:
             raise ValueError(f"an IPC buffer handle has 64 bytes, not {len(payload)}")
         if kind not in ("pool", "memory"):
@@ -64,6 +67,7 @@ class IPCBufferDescriptor:
         self._payload = bytes(payload)
         self._size = int(size)
         self._kind = kind
+        self._origin = origin
         return self
 
     @property
@@ -72,7 +76,8 @@ class IPCBufferDescriptor:
         return self._size
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return IPCBufferDescriptor._make, (self._payload, self._size, self._kind)
+        facts = self._payload, self._size, self._kind
+        return IPCBufferDescriptor._make, facts if self._origin is None else (*facts, self._origin)
 
 
 class IPCAllocationHandle:

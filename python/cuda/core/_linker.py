@@ -8,7 +8,6 @@ import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages l
 from . import _core
 from ._dataclass import options
 from ._module import ObjectCode
-from ._program import _options
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
@@ -129,10 +128,13 @@ class Linker:
         for code in object_codes:
             if not isinstance(code, ObjectCode):
                 raise TypeError(f"Expected ObjectCode, but got {type(code).__name__}")
-        self._options = _options(options, LinkerOptions)
+        self._options = _core.options_or_default(options, LinkerOptions)
         self._native = _core._Linker(list(object_codes), self._options)
         if self._native.backend == "driver" and not _core._runs_on_cpu():
             self._say_what_the_driver_lacks()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a Linker cannot be pickled: pickle the ObjectCode it is made of, or what link() returns")
 
     def _say_what_the_driver_lacks(self) -> None:
         _warn(

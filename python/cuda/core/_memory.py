@@ -22,13 +22,7 @@ Buffer = _core.Buffer
 
 def _options(given: Any, cls: type) -> Any:
     """An options argument: the class, a dict of its fields, or None."""
-    if given is None:
-        return None
-    if isinstance(given, dict):
-        return cls(**given)
-    if not isinstance(given, cls):
-        raise TypeError(f"options must be a {cls.__name__}, a dict of its fields or None, not {type(given).__name__}")
-    return given
+    return None if given is None else _core.options_of(given, cls)
 
 
 class MemoryResource:
@@ -364,7 +358,7 @@ class ManagedMemoryResource(_MemPool):
     _managed = True
 
     def __init__(self, options: ManagedMemoryResourceOptions | None = None) -> None:
-        options = _options(options, ManagedMemoryResourceOptions) or ManagedMemoryResourceOptions()
+        options = _core.options_or_default(options, ManagedMemoryResourceOptions)
         kind = options.preferred_location_type
         self._native, self._preferred = _core._Native.managed_pool(
             options.preferred_location, None if kind is None else str(kind)
@@ -378,6 +372,10 @@ class ManagedMemoryResource(_MemPool):
     def device_id(self) -> int:
         """The preferred device, -1 when there is none."""
         return self._preferred[1] if self._preferred and self._preferred[0] == "device" else -1  # type: ignore[return-value]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind, place = self._preferred or (None, None)
+        return type(self), (ManagedMemoryResourceOptions(preferred_location=place, preferred_location_type=kind),)
 
     @property
     def preferred_location(self) -> tuple[str, int | None] | None:
@@ -411,6 +409,9 @@ class LegacyPinnedMemoryResource(_NativeResource):
         """Wait for the stream, if one is given, and free the memory."""
         self._native.deallocate(ptr, size, stream)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
     def __repr__(self) -> str:
         return "<LegacyPinnedMemoryResource>"
 
@@ -427,6 +428,9 @@ class _SynchronousMemoryResource(_NativeResource):
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
         self._native.deallocate(ptr, size, stream)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._device_id,)
 
 
 class GraphMemoryResourceAttributes:
@@ -517,6 +521,9 @@ class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
     def trim(self) -> None:
         """Give memory that no graph uses now back to the device."""
         self._native.trim_graph()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._device_id,)
 
     def __repr__(self) -> str:
         return f"<GraphMemoryResource device={self._device_id}>"

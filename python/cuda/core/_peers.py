@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSet
+from itertools import chain
 
 from . import _core
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 Device = _core.Device
 
 
+def _number(device: Any) -> int:
+    return int(Device(device))
+
+
 class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
     """Live: every look asks the driver, every change is made at once."""
 
@@ -23,17 +28,10 @@ class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
         self._mr = mr
 
     def _numbers(self) -> list[int]:
-        own = self._mr.device_id
-        others = (int(d) for d in Device.get_all_devices())
-        return [n for n in others if n != own and self._mr._native.access(n) != _core.CU_MEM_ACCESS_FLAGS_PROT_NONE]
+        return self._mr._native.peers()
 
     def _assign(self, devices: Iterable[Any]) -> None:
-        wanted = {int(Device(d)) for d in devices} - {self._mr.device_id}
-        have = set(self._numbers())
-        for n in sorted(wanted - have):
-            self.add(n)
-        for n in sorted(have - wanted):
-            self.discard(n)
+        self._mr._native.set_peers(list(map(_number, devices)))
 
     @classmethod
     def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:
@@ -41,53 +39,41 @@ class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
 
     def __contains__(self, value: object) -> bool:
         try:
-            return int(Device(value)) in self._numbers()  # type: ignore[arg-type]  # raises where it is none
+            return _number(value) in self._numbers()  # raises where it is none
         except (TypeError, ValueError):
             return False
 
     def __iter__(self) -> Iterator[Device]:
-        return iter([Device(n) for n in self._numbers()])
+        return map(Device, self._numbers())
 
     def __len__(self) -> int:
         return len(self._numbers())
 
     def add(self, value: Any) -> None:
         """Let a device use the memory."""
-        number = int(Device(value))
-        if number == self._mr.device_id:
-            return
-        if not Device(number).can_access_peer(self._mr.device_id):
-            raise ValueError(f"device {number} cannot access the memory of device {self._mr.device_id}")
-        self._mr._native.set_access(number, _core.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        self._mr._native.add_peer(_number(value))
 
     def discard(self, value: Any) -> None:
         """Take the right back; a device that has none is no error."""
-        number = int(Device(value))
-        if number != self._mr.device_id:
-            self._mr._native.set_access(number, _core.CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        self._mr._native.remove_peer(_number(value))
 
     def clear(self) -> None:
         self._assign(())
 
     def update(self, *others: Iterable[Any]) -> None:
         """Let all these devices use the memory."""
-        for other in others:
-            for value in other:
-                self.add(value)
+        for value in chain.from_iterable(others):
+            self.add(value)
 
     def difference_update(self, *others: Iterable[Any]) -> None:
-        for other in others:
-            for value in other:
-                self.discard(value)
+        for value in chain.from_iterable(others):
+            self.discard(value)
 
     def intersection_update(self, *others: Iterable[Any]) -> None:
-        keep = set(self._numbers())
-        for other in others:
-            keep &= {int(Device(value)) for value in other}
-        self._assign(keep)
+        self._assign(set(self._numbers()).intersection(*(map(_number, other) for other in others)))
 
     def symmetric_difference_update(self, other: Iterable[Any]) -> None:
-        self._assign(set(self._numbers()) ^ {int(Device(value)) for value in other})
+        self._assign(set(self._numbers()) ^ set(map(_number, other)))
 
     def __repr__(self) -> str:
         return f"{{{', '.join(repr(d) for d in self)}}}"

@@ -35,22 +35,6 @@ class _Arch:
         options.__dict__["arch"] = value
 
 
-def _check_sources(sources: Any) -> None:
-    """Modules beside the program: pairs of a name and text or bytes."""
-    if not isinstance(sources, (list, tuple)):
-        raise TypeError(f"extra_sources must be a list of (name, source) pairs, not {type(sources).__name__}")
-    for place, pair in enumerate(sources):
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise TypeError(f"extra_sources[{place}] must be a pair (name, source), not {pair!r}")
-        name, source = pair
-        if not isinstance(name, str):
-            raise TypeError(f"extra_sources[{place}]: the name must be a str, not {type(name).__name__}")
-        if not isinstance(source, (str, bytes, bytearray)):
-            raise TypeError(
-                f"extra_sources[{place}]: the source must be str, bytes or bytearray, not {type(source).__name__}"
-            )
-
-
 @options
 class ProgramOptions:
     """How a program is compiled. What is left at None takes the compiler's default.
@@ -184,24 +168,13 @@ class ProgramOptions:
         if self.name is None:
             self.name = "default_program"
         if self.extra_sources is not None:
-            _check_sources(self.extra_sources)
+            _core._check_sources(self.extra_sources)
 
     def as_bytes(
         self, backend: CompilerBackendType | str, target_type: ObjectCodeFormatType | str | None = None
     ) -> list[bytes]:
         """The compiler's command line; ``backend`` is ``"NVRTC"`` or ``"NVVM"``."""
         return _core._program_flags(self, str(backend), target_type)
-
-
-def _options(given: Any, cls: type) -> Any:
-    """Options may be given as an object of the class, as a dict, or not at all."""
-    if given is None:
-        return cls()
-    if isinstance(given, cls):
-        return given
-    if isinstance(given, dict):
-        return cls(**given)
-    raise TypeError(f"options must be {cls.__name__}, a dict or None, not {type(given).__name__}")
 
 
 def _cached(*arguments: Any) -> ObjectCode:
@@ -211,36 +184,6 @@ def _cached(*arguments: Any) -> ObjectCode:
 
     _cached = compile_with_cache
     return compile_with_cache(*arguments)
-
-
-_loadable: set[bytes] = set()  # .version lines that the driver in use can load
-
-
-def _warn_if_too_new(code: ObjectCode) -> None:
-    """RuntimeWarning for PTX that a newer compiler made than the driver knows."""
-    text = code.code
-    head = text[:400] if isinstance(text, bytes) else b""
-    line = head[head.find(b".version") :].split(b"\n", 1)[0].strip()
-    if line in _loadable or not line:
-        return
-    from cuda.bindings.utils import get_minimal_required_cuda_ver_from_ptx_ver, get_ptx_ver
-
-    try:
-        needed = get_minimal_required_cuda_ver_from_ptx_ver(get_ptx_ver(line.decode()))
-        major, minor = _core.driver_version()[:2]
-    except (RuntimeError, ValueError):
-        return  # no driver, or an unknown version: loading it gives the error
-    if needed <= major * 1000 + minor * 10:
-        _loadable.add(line)
-        return
-    import warnings
-
-    warnings.warn(
-        f"the compiler made PTX ({line.decode()}) for CUDA {needed // 1000}.{needed % 1000 // 10}, but the driver knows "
-        f"CUDA {major}.{minor} and may not load it: compile to 'cubin', or use a newer driver",
-        RuntimeWarning,
-        stacklevel=3,
-    )
 
 
 class Program:
@@ -262,27 +205,10 @@ class Program:
         code_type: SourceCodeType | _CodeType,
         options: ProgramOptions | None = None,
     ) -> None:
-        self._options = _options(options, ProgramOptions)
+        self._options = _core.options_or_default(options, ProgramOptions)
         self._code = code
         self._code_type = str(code_type).lower()
-        self._check_options()
         self._native = _core._Program(code, self._code_type, self._options)
-
-    def _check_options(self) -> None:
-        """Options that mean nothing to a kind of source would be ignored silently."""
-        kind, given = self._code_type, self._options
-        if given.extra_sources and kind == "ptx":
-            raise ValueError("extra_sources are modules of an NVVM program or headers of a C++ one, not for PTX code")
-        if kind == "nvvm":
-            for name, source in given.extra_sources or ():
-                if not source:
-                    raise ValueError(f"extra_sources: the source of {name!r} is empty")
-        elif given.use_libdevice:
-            raise ValueError(f"use_libdevice is for NVVM programs, not for {kind} code")
-        if kind == "ptx" and given.numba_debug:
-            import warnings
-
-            warnings.warn("numba_debug means nothing to a linker and is ignored for PTX", UserWarning, stacklevel=3)
 
     def compile(
         self,
@@ -304,7 +230,7 @@ class Program:
         else:
             made = self._compile(target_type, names, logs)
         if made.code_type == "ptx":
-            _warn_if_too_new(made)
+            _core._warn_if_too_new(made)
         return made
 
     def _compile(self, target_type: Any, names: list[str], logs: Any) -> ObjectCode:
@@ -354,6 +280,11 @@ class Program:
         from .typing import PCHStatusType
 
         return PCHStatusType(status)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.is_closed:
+            raise RuntimeError("a closed program cannot be pickled: pickle it before close(), or its ObjectCode")
+        return type(self), (self._code, self._code_type, self._options)
 
     def __repr__(self) -> str:
         return f"<Program backend={self._native.backend!r} name={self._options.name!r}>"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -82,36 +81,7 @@ class SMResource(_Resource):
 
     def split(self, options: SMResourceOptions, *, dry_run: bool = False) -> tuple[list[SMResource], SMResource]:
         """Divide into groups and what is left over. A dry run only says how many multiprocessors each would get."""
-        if isinstance(options, dict):
-            options = SMResourceOptions(**options)
-        if not isinstance(options, SMResourceOptions):
-            raise TypeError(f"options must be SMResourceOptions, not {type(options).__name__}")
-        fields = (options.count, options.coscheduled_sm_count, options.preferred_coscheduled_sm_count, options.backfill)
-        lengths = {len(f) for f in fields if isinstance(f, Sequence)}
-        if len(lengths) > 1:
-            raise ValueError(f"the sequences of SMResourceOptions must have equal lengths, not {sorted(lengths)}")
-        if lengths and not isinstance(options.count, Sequence) and options.count is not None:
-            raise ValueError(
-                "SMResourceOptions.count is one number, but another field is a sequence: one count per group"
-            )
-        groups = lengths.pop() if lengths else 1
-        if groups == 0:
-            raise ValueError("SMResourceOptions.count is empty: a split makes at least one group")
-
-        def each(name: str, field: Any) -> list[int]:
-            if field is None:
-                return [0] * groups
-            values = list(field) if isinstance(field, Sequence) else [field] * groups
-            for place, value in enumerate(values):
-                if value is not None and not isinstance(value, int):
-                    raise TypeError(f"SMResourceOptions.{name}[{place}] must be an int, not {type(value).__name__}")
-            return [int(value or 0) for value in values]
-
-        names = ("count", "coscheduled_sm_count", "preferred_coscheduled_sm_count", "backfill")
-        rows = list(zip(*(each(name, f) for name, f in zip(names, fields, strict=True)), strict=True))
-        if any(n < 0 for row in rows for n in row):
-            raise ValueError(f"counts cannot be negative: {min(n for row in rows for n in row)}")
-        parts, rest = self._raw.split([(n, co, preferred, bool(fill)) for n, co, preferred, fill in rows])
+        parts, rest = self._raw.split(_core.options_of(options, SMResourceOptions))
         return [SMResource._make(part, dry_run) for part in parts], SMResource._make(rest, dry_run)
 
     def __repr__(self) -> str:
@@ -142,8 +112,7 @@ class WorkqueueResource(_Resource):
 
     def configure(self, options: WorkqueueResourceOptions) -> None:
         """Ask for another sharing or limit in the contexts made with this."""
-        if isinstance(options, dict):
-            options = WorkqueueResourceOptions(**options)
+        options = _core.options_of(options, WorkqueueResourceOptions)
         if options.sharing_scope is not None:
             self._raw.sharing_scope = _SCOPES.index(WorkqueueSharingScopeType(options.sharing_scope))
         if options.concurrency_limit is not None:
@@ -205,13 +174,9 @@ class DeviceResources:
 def create_context(device: Any, options: Any) -> Any:
     """What Device.create_context() does."""
     device.context  # noqa: B018  raises, and says what to do, before set_current()
-    if isinstance(options, dict):
-        options = ContextOptions(**options)
     if options is None:
         raise ValueError("create_context() needs ContextOptions(resources=...) that say what the context runs on")
-    if not isinstance(options, ContextOptions):
-        raise TypeError(f"options must be ContextOptions, not {type(options).__name__}")
-    resources = options.resources
+    resources = _core.options_of(options, ContextOptions).resources
     if resources is None:
         raise ValueError("ContextOptions.resources says what the context runs on: it cannot be None")
     if isinstance(resources, (SMResource, WorkqueueResource)):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import weakref
 
 from . import _core
+from ._exporter import exporter, forget_link, link_to, mine
 from ._ipc import IPCAllocationHandle, IPCBufferDescriptor, warn_of_fork
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
@@ -41,6 +42,7 @@ class Shareable:
     _native: _core._Native
     _uuid: Any
     _shared: IPCAllocationHandle | None = None
+    _origin: tuple[bytes, bytes] | None = None  # the exporter of a pool of another process
 
     @property
     def allocation_handle(self) -> IPCAllocationHandle:
@@ -51,8 +53,10 @@ class Shareable:
             )
         if self._uuid is None:
             import uuid
+            from multiprocessing import reduction
 
             self.register(uuid.uuid4())
+            reduction.register(type(self), _reduce_for_multiprocessing)
         # Kept: a process that is being started inherits the file descriptor after everything was pickled.
         if self._shared is None or self._shared.is_closed:
             self._shared = IPCAllocationHandle._make(self._native.export_fd(), self._uuid)
@@ -80,21 +84,94 @@ class Shareable:
         return known
 
     def __reduce__(self) -> tuple[Any, ...]:
-        warn_of_fork()
+        if not self.is_ipc_enabled and not self.is_handle_owned and not self.is_closed:  # type: ignore[attr-defined]
+            return type(self), self._default_arguments()  # the driver's own pool, which every process has
         device_id = self.device_id  # type: ignore[attr-defined]
-        if self.is_mapped:  # type: ignore[attr-defined]
-            return _rebuild_resource, (type(self), self._uuid, device_id, None)
-        handle = self.allocation_handle
-        return _rebuild_resource, (type(self), self._uuid, device_id, handle)
+        device = _core.Device(device_id).uuid if device_id >= 0 else None
+        origin: tuple[bytes, bytes] | None = self._origin
+        handle: IPCAllocationHandle | None = None
+        if not self.is_mapped:  # type: ignore[attr-defined]
+            handle = self.allocation_handle
+            mine = _exporter()
+            origin = mine.name, mine.key
+            if not _is_starting_a_process():
+                handle = None
+        return _rebuild_resource, (type(self), self._uuid, device, handle, origin)
+
+    def _default_arguments(self) -> tuple[Any, ...]:
+        """What the class is called with for the driver's own pool."""
+        device_id = self.device_id  # type: ignore[attr-defined]
+        return (device_id,) if device_id >= 0 else ()
 
 
-def _rebuild_resource(cls: Any, uuid: Any, device_id: int, handle: Any) -> Any:
+def _reduce_for_multiprocessing(resource: Shareable) -> tuple[Any, ...]:
+    warn_of_fork()
+    return resource.__reduce__()
+
+
+def _is_starting_a_process() -> bool:
+    """True while multiprocessing pickles what a new process is given: it inherits file descriptors."""
+    from multiprocessing.context import get_spawning_popen
+
+    return get_spawning_popen() is not None
+
+
+def _bytes_of(uuid: Any) -> bytes:
+    """16 bytes that name a resource in messages."""
+    found: Any = getattr(uuid, "bytes", None)
+    if isinstance(found, bytes) and len(found) == 16:
+        return found
+    from hashlib import sha256
+
+    return sha256(repr(uuid).encode()).digest()[:16]
+
+
+def _file_descriptor_of(uuid: bytes) -> int:
+    """For the exporter: the file descriptor of a pool of this process, -1 when there is none."""
+    for known, resource in list(_registry.items()):
+        if _bytes_of(known) == uuid and not resource.is_closed and not resource.is_mapped:
+            return int(resource.allocation_handle)
+    return -1
+
+
+def _exporter() -> Any:
+    return exporter(_file_descriptor_of)
+
+
+def _visible_device(uuid: str) -> int:
+    """The number that a device has in this process."""
+    for device in _core.Device.get_all_devices():
+        if device.uuid == uuid:
+            return int(device)
+    raise RuntimeError(
+        f"the memory lies on the device {uuid}, which this process does not see: make it visible (CUDA_VISIBLE_DEVICES), or "
+        "send memory of a resource without ipc_enabled=True, which goes by value"
+    )
+
+
+def _rebuild_resource(cls: Any, uuid: Any, device: str | None, handle: Any, origin: tuple[bytes, bytes] | None) -> Any:
     known = _registry.get(uuid)
     if known is not None:
         return known
     if handle is None:
-        return cls.from_registry(uuid)
-    return cls.from_allocation_handle(device_id, handle) if device_id >= 0 else cls.from_allocation_handle(handle)
+        if origin is None:
+            return cls.from_registry(uuid)
+        fd = _linked(origin, lambda link: link.pool(_bytes_of(uuid)))
+        if fd < 0:
+            raise RuntimeError("the memory resource was closed before it was opened here: its process must keep it")
+        handle = IPCAllocationHandle._make(fd, uuid)
+    made = cls.from_allocation_handle(*(() if device is None else (_visible_device(device),)), handle)
+    made._origin = origin
+    return made
+
+
+def _linked(origin: Any, ask: Callable[[Any], _T]) -> _T:
+    """What an exporter of another process answers."""
+    try:
+        return ask(link_to(*origin[:2]))
+    except RuntimeError:
+        forget_link(origin[0])
+        raise
 
 
 # ---- buffers between processes
@@ -116,10 +193,40 @@ def import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:
     return _core.open_imported(mr if pooled else None, descriptor, stream)
 
 
-def _rebuild_buffer(mr: Any, descriptor: IPCBufferDescriptor) -> Any:
-    return import_buffer(mr, descriptor, _core.Device().default_stream)
+_transfer_streams: dict[int, Any] = {}
 
 
-def reduce_buffer(buffer: Any) -> tuple[Any, ...]:
+def transfer_stream() -> Any:
+    """The stream of the current device that received memory belongs to. Threads without a context can use it, and the
+    collector can give memory back on it, which the default streams do not allow."""
+    number = int(_core.Device())
+    stream = _transfer_streams.get(number)
+    if stream is None:
+        stream = _transfer_streams.setdefault(number, _core.stream_of(number))
+    return stream
+
+
+def share_buffer(buffer: Any) -> tuple[Any, IPCBufferDescriptor]:
+    """What another process opens a buffer of an IPC-enabled pool by: the pool and a descriptor."""
     descriptor = buffer.ipc_descriptor
-    return _rebuild_buffer, (buffer.memory_resource if descriptor._kind == "pool" else None, descriptor)
+    if not _is_starting_a_process():
+        mine = _exporter()
+        number = mine.number_of(buffer, descriptor._payload)
+        origin = mine.name, mine.key, number
+        descriptor = IPCBufferDescriptor._make(descriptor._payload, descriptor.size, descriptor._kind, origin)
+    return buffer.memory_resource, descriptor
+
+
+def open_shared_buffer(mr: Any, descriptor: IPCBufferDescriptor) -> Any:
+    """The other side: the same memory. Its process keeps it until it is closed here."""
+    stream = transfer_stream()
+    origin = descriptor._origin
+    if origin is None:
+        return import_buffer(mr, descriptor, stream)
+    own = mine(origin[0])
+    if own is None:
+        return _linked(origin, lambda link: _core.open_imported(mr, descriptor, stream, link, origin[2]))
+    buffer, held = own.buffer(origin[2]), own.hold(origin[2])
+    if held is None:
+        raise RuntimeError("the buffer was closed before its pickle was loaded")
+    return _core.buffer_come_home(buffer, held, mr, descriptor)

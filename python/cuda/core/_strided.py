@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable
 from itertools import accumulate
 from math import prod
-from operator import index as whole_number
 from operator import mul
 from typing import Any
 
@@ -17,95 +16,7 @@ from . import _core
 # DLPack calls records opaque; elements of which only the size is known are of that type here, with no dtype.
 _INT, _UINT, _FLOAT, _RECORD, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 3, 4, 5, 6
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
-_KIND_CODES = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL, "V": _RECORD}
-_CODE_KINDS = {code: kind for kind, code in _KIND_CODES.items()}
-_OPAQUE_KINDS = (
-    "MmSU"  # dates, durations, bytes and texts of a fixed length: like records, only NumPy can say what they are
-)
-
-
-def _parse_typestr(typestr: str) -> tuple[int, int, int]:
-    """ "<f4" as DLPack's (code, bits, lanes)."""
-    if isinstance(typestr, str) and typestr[1:2] and typestr[1] in _OPAQUE_KINDS and typestr[0] in "<|":
-        import numpy
-
-        try:
-            size = numpy.dtype(typestr).itemsize
-        except TypeError:
-            raise BufferError(f"elements of type {typestr} are not supported") from None
-        if size == 0:
-            raise BufferError(f"elements of type {typestr} have no size")
-        return _RECORD, size * 8, 1
-    digits = typestr[2:] if isinstance(typestr, str) else ""
-    if not (digits.isascii() and digits.isdecimal() and int(digits) > 0):
-        raise BufferError(f"the type of the elements must be a text like '<f4', not {typestr!r}")
-    if typestr[0] == ">":
-        raise BufferError(f"big-endian elements ({typestr}) are not supported")
-    code = _KIND_CODES.get(typestr[1])
-    if code is None:
-        raise BufferError(f"elements of type {typestr} are not supported")
-    return code, int(digits) * 8, 1
-
-
-def _integer(value: Any, what: str) -> int:
-    """What an interface says must be an integer; int() would take text and cut fractions off."""
-    try:
-        return whole_number(value)
-    except TypeError:
-        raise BufferError(f"{what} must be an int, not {value!r}") from None
-
-
-def _integers(values: Any, what: str) -> tuple[int, ...]:
-    if not isinstance(values, (tuple, list)):
-        raise BufferError(f"{what} must be a tuple of ints, not {values!r}")
-    numbers = tuple([_integer(n, f"each value of {what}") for n in values])
-    if any(not -(2**63) <= n < 2**63 for n in numbers):
-        raise BufferError(f"{what} has values that do not fit in 64 bits: {numbers}")
-    return numbers
-
-
-def _array_interface(obj: object, name: str) -> dict[str, Any]:
-    """An array interface whose version, shape, strides and address have been checked."""
-    facts = getattr(obj, name)
-    version = _integer(facts["version"], f"the version in {name}")
-    if version < 3:
-        raise BufferError(f"only version 3 or later of {name} is supported, not version {version}")
-    if facts.get("mask") is not None:
-        raise BufferError("masked arrays are not supported")
-    shape, strides = _integers(facts["shape"], f"the shape in {name}"), facts.get("strides")
-    if any(n < 0 for n in shape):
-        raise BufferError(f"the shape in {name} has a negative extent: {shape}")
-    if strides is not None:
-        strides = _integers(strides, f"the strides in {name}")
-        if len(strides) != len(shape):
-            raise BufferError(f"{name} has {len(shape)} dimensions, but {len(strides)} strides")
-    data = facts["data"]
-    if not isinstance(data, (tuple, list)) or len(data) != 2:
-        raise BufferError(f"data in {name} must be a pair of the address and whether it is read-only, not {data!r}")
-    address = _integer(data[0], f"the address in {name}")
-    if not 0 <= address < 2**64:
-        raise BufferError(f"the address in {name} is none: {address}")
-    return {**facts, "shape": shape, "strides": strides, "data": (address, bool(data[1]))}
-
-
-def _elements(facts: dict[str, Any], obj: object) -> tuple[tuple[int, int, int], list[int] | None, Any]:
-    """(DLPack's type, strides in elements, NumPy's type where only it can say) of an array interface."""
-    dl_type = _parse_typestr(facts["typestr"])
-    strides = facts.get("strides")
-    size = dl_type[1] // 8
-    if strides is not None:
-        if any(step % size for step in strides):
-            raise ValueError(f"strides {tuple(strides)} are no multiples of the element size, {size} bytes")
-        strides = [step // size for step in strides]
-    if dl_type[0] != _RECORD:
-        return dl_type, strides, None
-    import numpy
-
-    dtype = getattr(obj, "dtype", None)  # knows more than the interface's description: names of padded fields
-    if not isinstance(dtype, numpy.dtype):
-        plain = facts["typestr"][1] in _OPAQUE_KINDS
-        dtype = numpy.dtype(facts["typestr"] if plain else facts.get("descr", facts["typestr"]))
-    return dl_type, strides, dtype
+_CODE_KINDS = {_INT: "i", _UINT: "u", _FLOAT: "f", _COMPLEX: "c"}
 
 
 def _numpy_dtype(dl_type: tuple[int, int, int]) -> Any:
@@ -133,27 +44,11 @@ def _dl_type_of(dtype: Any) -> tuple[int, int, int]:
         dtype = numpy.dtype(dtype)
     if getattr(dtype, "name", "") == "bfloat16":
         return _BFLOAT, 16, 1
-    return _parse_typestr(dtype.str.replace("=", "<"))
+    return _core.element_type(dtype.str.replace("=", "<"))
 
 
 def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(accumulate(shape[:0:-1], mul, initial=1))[::-1] if shape else ()
-
-
-def _address(stream_ptr: Any) -> int:
-    """A stream's address: an int, a CUstream, a Stream, anything with __cuda_stream__."""
-    protocol = getattr(stream_ptr, "__cuda_stream__", None)
-    if protocol is not None and not isinstance(stream_ptr, int):
-        return int(protocol()[1]) if callable(protocol) else int(protocol[1])
-    if not hasattr(stream_ptr, "__index__") and not hasattr(stream_ptr, "getPtr"):
-        raise TypeError(
-            "stream_ptr must be a stream, its address or -1 (no ordering), "
-            f"not {type(stream_ptr).__name__} {stream_ptr!r}"
-        )
-    address = int(stream_ptr)
-    if address < -1:
-        raise ValueError(f"stream_ptr must be a stream, its address or -1 (no ordering), not {address}")
-    return address
 
 
 class _StridedLayout:
@@ -258,71 +153,22 @@ class StridedMemoryView(_core._View):
     def from_any_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
         """From DLPack or the CUDA array interface, whichever the object has."""
         view = _core.view_of_array(cls, obj, stream_ptr)
-        if view is not None:
-            return view
-        dtype = getattr(obj, "dtype", None)
-        if hasattr(obj, "__array_interface__") and (
-            getattr(dtype, "names", None) or getattr(dtype, "kind", "") in tuple(_OPAQUE_KINDS)
-        ):
-            return cls.from_array_interface(obj)  # elements that DLPack does not know
-        if hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__"):
-            return cls.from_dlpack(obj, stream_ptr)
-        if hasattr(obj, "__cuda_array_interface__"):
-            return cls.from_cuda_array_interface(obj, stream_ptr)
-        if hasattr(obj, "__array_interface__"):
-            return cls.from_array_interface(obj)
-        raise BufferError(
-            f"{type(obj).__name__} has no interface that can be viewed: neither __dlpack__ nor __cuda_array_interface__"
-        )
+        return _core.view_of_any(cls, obj, stream_ptr) if view is None else view
 
     @classmethod
     def from_dlpack(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
         """From an object with ``__dlpack__``; device memory is ready for work on the stream, -1 for no ordering."""
-        kind, _ = obj.__dlpack_device__()  # type: ignore[attr-defined]
-        keywords: dict[str, Any] = {}
-        if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
-            raise BufferError(
-                f"the memory is on a device of DLPack's type {int(kind)}, neither the host nor a CUDA device"
-            )
-        if kind in (_CUDA, _CUDA_MANAGED):
-            if stream_ptr is None:
-                raise BufferError("say which stream will use the memory: stream_ptr (-1 for no ordering)")
-            address = _address(stream_ptr)
-            keywords["stream"] = 1 if address == 0 else address  # 1 is the legacy default stream there
-        try:
-            capsule = obj.__dlpack__(max_version=(1, 0), **keywords)  # type: ignore[attr-defined]
-        except TypeError:  # a producer from before versions
-            capsule = obj.__dlpack__(**keywords)  # type: ignore[attr-defined]
-        return _core.view_from_dlpack(cls, capsule, obj)
+        return _core.view_of_dlpack(cls, obj, stream_ptr)
 
     @classmethod
     def from_cuda_array_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
         """From an object with ``__cuda_array_interface__``; the stream waits for the one the object names."""
-        facts = _array_interface(obj, "__cuda_array_interface__")
-        if stream_ptr is None:
-            raise BufferError("say which stream will use the memory: stream_ptr (-1 for no ordering)")
-        dl_type, strides, dtype = _elements(facts, obj)
-        ptr, readonly = facts["data"]
-        consumer, producer = _address(stream_ptr), facts.get("stream")
-        if consumer != -1 and producer is not None:
-            _core.order_streams(
-                _integer(producer, "the stream in __cuda_array_interface__"), 1 if consumer == 0 else consumer
-            )
-        _, host, managed, number = _core.pointer_traits(ptr) if ptr else (True, False, False, 0)
-        kind = _CUDA_MANAGED if managed else _CUDA_HOST if host else _CUDA
-        view = cls._make(ptr, facts["shape"], strides, dl_type, (kind, max(number, 0)), bool(readonly), obj, None)
-        view._dtype = dtype
-        return view
+        return _core.view_of_cuda_array_interface(cls, obj, stream_ptr)
 
     @classmethod
     def from_array_interface(cls, obj: object) -> StridedMemoryView:
         """From a host object with ``__array_interface__``."""
-        facts = _array_interface(obj, "__array_interface__")
-        dl_type, strides, dtype = _elements(facts, obj)
-        ptr, readonly = facts["data"]
-        view = cls._make(ptr, facts["shape"], strides, dl_type, (_CPU, 0), bool(readonly), obj, None)
-        view._dtype = dtype
-        return view
+        return _core.view_of_array_interface(cls, obj)
 
     @classmethod
     def from_buffer(
@@ -407,6 +253,14 @@ class StridedMemoryView(_core._View):
         kept = self._dtype if dtype is None else dtype
         other._dtype = kept if hasattr(kept, "str") else None  # else made from DLPack's when asked for
         return other
+
+    # ---- to other processes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        source = self.exporting_obj
+        if source is None:
+            raise TypeError("a view whose memory belongs to no object cannot be pickled: pickle a Buffer or an array")
+        return _rebuild_view, (source, self.shape, self.strides, self.dtype, self._itemsize(), self.readonly)
 
     # ---- to other libraries
 
@@ -543,3 +397,15 @@ def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable[[C
         return call
 
     return decorate
+
+
+def _rebuild_view(source: Any, shape: Any, strides: Any, dtype: Any, itemsize: int, readonly: bool) -> StridedMemoryView:
+    """A pickled view, of the object that came with it."""
+    if isinstance(source, _core.Buffer):
+        size = itemsize if dtype is None else None
+        return StridedMemoryView.from_buffer(source, shape, strides, itemsize=size, dtype=dtype, is_readonly=readonly)
+    view = StridedMemoryView.from_any_interface(source, stream_ptr=-1)
+    if view.shape != tuple(shape) or view.strides != strides or view.dtype != dtype:
+        view = view.view(_StridedLayout(tuple(shape), strides, itemsize), dtype)
+    view.readonly = view.readonly or readonly
+    return view

@@ -94,12 +94,13 @@ class VirtualMemoryResource(MemoryResource):
 
     def __init__(self, device_id: Any, config: VirtualMemoryResourceOptions | None = None) -> None:
         self._device_id = int(_core.Device(device_id))
-        if isinstance(config, dict):
-            config = VirtualMemoryResourceOptions(**config)
-        self.config = config or VirtualMemoryResourceOptions()
+        self.config = _core.options_or_default(config, VirtualMemoryResourceOptions)
         if str(self.config.handle_type).startswith("win32"):
             raise NotImplementedError(f"{self.config.handle_type} handles are for Windows")
         self._memory = _core._VirtualMemory.create(self._device_id, self._described(self.config))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._device_id, self.config)
 
     def __repr__(self) -> str:
         return f"<VirtualMemoryResource device={self._device_id} buffers={self._memory.num_allocations}>"

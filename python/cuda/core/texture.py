@@ -120,14 +120,6 @@ class TextureObjectOptions:
         _core.texture_options(self)
 
 
-def _options(given: Any, cls: Any) -> Any:
-    if isinstance(given, dict):
-        return cls(**given)
-    if not isinstance(given, cls):
-        raise TypeError(f"options must be {cls.__name__}, not {type(given).__name__}")
-    return given
-
-
 class _Closable:
     """Something of the driver's on a device, until it is closed. What uses it (a graph, a texture of an array) keeps the
     driver's object longer."""
@@ -230,7 +222,7 @@ class OpaqueArray(_Array):
 
     @classmethod
     def _create(cls, device: Any, options: Any) -> OpaqueArray:
-        options = _options(options, OpaqueArrayOptions)
+        options = _core.options_of(options, OpaqueArrayOptions)
         fmt, ldst = _format(options.format), bool(options.is_surface_load_store)
         _bound(device)
         native = _core._OpaqueArray(options.shape, fmt, options.num_channels, ldst)
@@ -309,7 +301,7 @@ class MipmappedArray(_Array):
 
     @classmethod
     def _create(cls, device: Any, options: Any) -> MipmappedArray:
-        options = _options(options, MipmappedArrayOptions)
+        options = _core.options_of(options, MipmappedArrayOptions)
         self = cls.__new__(cls)
         self._device, self._format = _bound(device), _format(options.format)
         self._levels, self._ldst = int(options.num_levels), bool(options.is_surface_load_store)
@@ -503,7 +495,7 @@ class TextureObject(_Argument):
     def _create(cls, device: Any, resource: Any, options: Any) -> TextureObject:
         if not isinstance(resource, ResourceDescriptor):
             raise TypeError(f"resource must be a ResourceDescriptor, not {type(resource).__name__}")
-        o = TextureObjectOptions() if options is None else _options(options, TextureObjectOptions)
+        o = _core.options_or_default(options, TextureObjectOptions)
         self = cls.__new__(cls)
         self._device, self._resource, self._options = _bound(device), resource, o
         keep = None if resource._kind in (_ARRAY, _MIPMAP) else _core.hold(resource.source)

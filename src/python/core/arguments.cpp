@@ -11,6 +11,7 @@
 #include "protection.hpp"
 #include "py_buffer.hpp"
 #include "py_graph_builder.hpp"
+#include "usual.hpp"
 
 namespace cucore::python {
 
@@ -405,13 +406,25 @@ void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t cou
   if (!native_builder(builder).is_building()) return;
   const nb::object list = builder_slot(builder, BuilderSlot::held);
   if (!list.is_valid() || PyList_Check(list.ptr()) == 0) throw nb::python_error();
+  retain_in_list(list.ptr(), objects, count);
+}
+
+void retain_in_list(PyObject* list, PyObject* const* objects, Py_ssize_t count) {
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* object = objects[i];
     if (object == nullptr || Py_IsNone(object) || PyLong_CheckExact(object) ||
         PyFloat_CheckExact(object))
       continue;  // went by value
+    if (Py_TYPE(object) == usual.kernel_type) {
+#ifndef Py_GIL_DISABLED
+      const Py_ssize_t size = PyList_GET_SIZE(list);
+      if (size != 0 && PyList_GET_ITEM(list, size - 1) == object) continue;  // launched again
+#endif
+      if (PyList_Append(list, object) < 0) throw nb::python_error();
+      continue;
+    }
     const nb::object held = hold(object);
-    if (PyList_Append(list.ptr(), held.ptr()) < 0) throw nb::python_error();
+    if (PyList_Append(list, held.ptr()) < 0) throw nb::python_error();
   }
 }
 

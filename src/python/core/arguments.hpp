@@ -78,5 +78,7 @@ class PackedArguments {
 
 /// Tells a GraphBuilder to keep what a captured call used.
 void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t count);
+/// The same with the list of the builder.
+void retain_in_list(PyObject* list, PyObject* const* objects, Py_ssize_t count);
 
 }  // namespace cucore::python

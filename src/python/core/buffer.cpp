@@ -3,8 +3,11 @@
 #include <cstring>
 #include <optional>
 
+#include "../type_table.hpp"
 #include "arguments.hpp"
 #include "buffer_spares.hpp"
+#include "core/by_value.hpp"
+#include "core/ipc_link.hpp"
 #include "cucore/ipc.hpp"
 #include "cucore/managed.hpp"
 #include "dlpack.hpp"
@@ -109,6 +112,15 @@ PyBuffer& open_buffer(PyObject* object) {
   }
   if (buffer->buffer.is_closed()) throw InvalidStateError("the buffer is closed");
   return *buffer;
+}
+
+PyBuffer& writable_buffer(PyObject* object) {
+  PyBuffer& buffer = open_buffer(object);
+  if (buffer.readonly)
+    throw nb::type_error(
+        "the buffer is read-only: its memory is shared with whoever sent it; copy it to a buffer "
+        "of your own");
+  return buffer;
 }
 
 nb::object make_buffer(PyBuffer&& value, bool managed) {
@@ -265,7 +277,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   std::int64_t stride = 1;
   tensor.shape = &shape;
   tensor.strides = &stride;
-  return make_dlpack_capsule(tensor, wants_versioned(given[1]), false, hold_memory(self))
+  return make_dlpack_capsule(tensor, wants_versioned(given[1]), value.readonly, hold_memory(self))
       .release()
       .ptr();
 }
@@ -287,7 +299,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       return -1;
     }
     if (PyBuffer_FillInfo(view, self, reinterpret_cast<void*>(value.buffer.handle()),
-                          static_cast<Py_ssize_t>(value.buffer.size()), 0, flags) < 0)
+                          static_cast<Py_ssize_t>(value.buffer.size()), value.readonly ? 1 : 0,
+                          flags) < 0)
       return -1;
     ++value.views;
     return 0;
@@ -414,29 +427,62 @@ int held_clear(PyObject* self) {
 
 }  // namespace
 
-nb::object hold(nb::handle thing) {
-  if (const PyBuffer* const buffer = buffer_of(thing.ptr())) {
-    // What a graph allocates is freed by a node of the graph.
-    const bool is_held = !buffer->buffer.is_closed() && buffer->capture == 0;
-    return is_held ? wrap(HeldMemory{thing.ptr()}) : nb::borrow(thing);
-  }
-  if (PyTuple_CheckExact(thing.ptr()) != 0) {
-    nb::list held;
-    for (nb::handle element : nb::borrow<nb::tuple>(thing)) held.append(hold(element));
-    return nb::tuple(held);
-  }
-  if (nb::isinstance<Event>(thing)) {
-    const Event& event = self_of<Event>(thing.ptr());
-    return nb::make_tuple(thing, wrap(Event{event}));  // a second owner of the driver's event
-  }
+namespace {
+
+/// How the objects of a type are held.
+enum class HoldBy : unsigned char { reference, memory, elements, second_event, method };
+TypeTable<HoldBy> held_types;
+
+PyObject* hold_name() {
   static PyObject* const name = PyUnicode_InternFromString("_hold");  // textures, arrays
-  nb::object method =
-      nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(thing.ptr())), name));
-  if (!method.is_valid()) {
-    PyErr_Clear();
-    return nb::borrow(thing);
+  return name;
+}
+
+[[gnu::noinline]] HoldBy look_at(nb::handle thing) {
+  PyTypeObject* const type = Py_TYPE(thing.ptr());
+  HoldBy by = buffer_of(thing.ptr()) != nullptr      ? HoldBy::memory
+              : PyTuple_CheckExact(thing.ptr()) != 0 ? HoldBy::elements
+              : nb::isinstance<Event>(thing)         ? HoldBy::second_event
+              : PyObject_HasAttr(reinterpret_cast<PyObject*>(type), hold_name()) != 0
+                  ? HoldBy::method
+                  : HoldBy::reference;
+  held_types.add(type, by);
+  return by;
+}
+
+}  // namespace
+
+nb::object hold(nb::handle thing) {
+  const HoldBy* const known = held_types.find(Py_TYPE(thing.ptr()));
+  switch (known != nullptr ? *known : look_at(thing)) {
+    case HoldBy::memory: {
+      // What a graph allocates is freed by a node of the graph.
+      const PyBuffer* const buffer = buffer_of(thing.ptr());
+      const bool is_held = !buffer->buffer.is_closed() && buffer->capture == 0;
+      return is_held ? wrap(HeldMemory{thing.ptr()}) : nb::borrow(thing);
+    }
+    case HoldBy::elements: {
+      nb::list held;
+      for (nb::handle element : nb::borrow<nb::tuple>(thing)) held.append(hold(element));
+      return nb::tuple(held);
+    }
+    case HoldBy::second_event:  // a second owner of the driver's event
+      return nb::make_tuple(thing, wrap(Event{self_of<Event>(thing.ptr())}));
+    case HoldBy::method: {
+      const nb::object method = nb::steal(
+          PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(thing.ptr())), hold_name()));
+      if (!method.is_valid()) throw nb::python_error();
+      return nb::make_tuple(thing, method(thing));
+    }
+    case HoldBy::reference:
+      break;
   }
-  return nb::make_tuple(thing, method(thing));
+  return nb::borrow(thing);
+}
+
+[[noreturn]] static void throw_closed_by_exporter() {
+  throw InvalidStateError{
+      "the buffer was closed before it was opened here: its process must keep it until then"};
 }
 
 static constexpr auto same_memory = [](const PyBuffer& a, const PyBuffer& b) {
@@ -522,15 +568,18 @@ void bind_buffer(nb::module_& m) {
                   static_cast<std::size_t>(b.buffer.handle()), b.buffer.size());
     return "<" + type + text;
   });
-  cls.def("__reduce__", [](nb::handle self) -> nb::object {
-    const nb::module_ sharing = nb::module_::import_("cuda.core._sharing");
-    const auto& imported = self_of<PyBuffer>(self.ptr()).imported;
-    if (imported == nullptr) return sharing.attr("reduce_buffer")(self);
+  const auto reduce = [](nb::handle self, int protocol) -> nb::object {
+    const nb::module_ pickling = nb::module_::import_("cuda.core._pickling");
+    const PyBuffer& value = self_of<PyBuffer>(self.ptr());
+    if (value.imported == nullptr)
+      return pickling.attr("reduce_buffer")(self, protocol, value.capture != 0);
     const nb::object resource =
-        imported->resource.is_valid() ? imported->resource : nb::object{nb::none()};
-    return nb::make_tuple(sharing.attr("_rebuild_buffer"),
-                          nb::make_tuple(resource, imported->descriptor));
-  });
+        value.imported->resource.is_valid() ? value.imported->resource : nb::object{nb::none()};
+    return nb::make_tuple(pickling.attr("open_shared"),
+                          nb::make_tuple(resource, value.imported->descriptor));
+  };
+  cls.def("__reduce_ex__", reduce, nb::arg("protocol"));
+  cls.def("__reduce__", [reduce](nb::handle self) { return reduce(self, 4); });
   def_value(
       cls, "handle",
       [](const PyBuffer& b) { return b.buffer.is_closed() ? CUdeviceptr{0} : b.buffer.handle(); },
@@ -617,6 +666,71 @@ void bind_buffer(nb::module_& m) {
   m.def("buffer_without_stream", [](nb::handle ptr, nb::handle size, nb::handle mr) {
     return from_handle(nb::type<PyBuffer>(), ptr, size, mr, nb::none(), nb::handle{});
   });
+  // Memory that somebody else keeps, for a buffer that was sent.
+  m.def(
+      "buffer_in_place",
+      [](nb::handle ptr, nb::handle size, nb::handle owner, bool readonly) {
+        nb::object made =
+            from_handle(nb::type<PyBuffer>(), ptr, size, nb::none(), owner, nb::handle{});
+        self_of<PyBuffer>(made.ptr()).readonly = readonly;
+        return made;
+      },
+      "ptr"_a, "size"_a, "owner"_a, "readonly"_a);
+  // The same for a shared buffer that comes back to its own process, and may be sent on.
+  m.def(
+      "buffer_come_home",
+      [](nb::handle buffer, nb::handle owner, nb::handle resource, nb::handle descriptor) {
+        const Buffer& own = open_buffer(buffer.ptr()).buffer;
+        PyBuffer made{Buffer::view(own.handle(), own.size()), {}, nb::borrow(owner)};
+        made.imported = std::make_unique<ImportedFrom>(
+            ImportedFrom{nb::borrow(resource), nb::borrow(descriptor)});
+        return wrap(KeepingBuffer{std::move(made)});
+      },
+      "buffer"_a, "owner"_a, "resource"_a, "descriptor"_a);
+  // Copies between a buffer and host memory of its size, on any thread and in any context.
+  const auto host = [](nb::handle object, bool writable) {
+    Py_buffer view{};
+    if (PyObject_GetBuffer(object.ptr(), &view, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) < 0)
+      throw nb::python_error();
+    return std::unique_ptr<Py_buffer, void (*)(Py_buffer*)>{new Py_buffer{view}, [](Py_buffer* v) {
+                                                              PyBuffer_Release(v);
+                                                              delete v;
+                                                            }};
+  };
+  m.def("fetch_buffer", [host](nb::handle buffer, nb::handle into) {
+    const nb::object held = hold_memory(buffer.ptr());
+    const Buffer& from = open_buffer(buffer.ptr()).buffer;
+    const auto view = host(into, true);
+    const std::span bytes{static_cast<std::byte*>(view->buf), static_cast<std::size_t>(view->len)};
+    const WithoutGil unlocked;
+    cucore::detail::fetch(from, bytes);
+  });
+  m.def("store_buffer", [host](nb::handle buffer, nb::handle from) {
+    const nb::object held = hold_memory(buffer.ptr());
+    const Buffer& into = writable_buffer(buffer.ptr()).buffer;
+    const auto view = host(from, false);
+    const std::span bytes{static_cast<const std::byte*>(view->buf),
+                          static_cast<std::size_t>(view->len)};
+    const WithoutGil unlocked;
+    cucore::detail::store(into, bytes);
+  });
+  m.def("register_host", [host](nb::handle object, bool readonly) {
+    const auto view = host(object, false);
+    const WithoutGil unlocked;
+    cucore::detail::register_host(
+        {static_cast<std::byte*>(view->buf), static_cast<std::size_t>(view->len)}, readonly);
+  });
+  m.def("unregister_host", [host](nb::handle object) {
+    const auto view = host(object, false);
+    const WithoutGil unlocked;
+    cucore::detail::unregister_host(static_cast<std::byte*>(view->buf));
+  });
+  m.def("wait_for_buffer", [](nb::handle buffer) {
+    const nb::object held = hold_memory(buffer.ptr());
+    const Buffer& value = open_buffer(buffer.ptr()).buffer;
+    const WithoutGil unlocked;
+    cucore::detail::wait_for(value);
+  });
   // Closes a buffer without giving its memory back: something else has taken it over.
   m.def("forget_buffer", [](nb::handle buffer) {
     PyBuffer& b = open_buffer(buffer.ptr());
@@ -628,7 +742,8 @@ void bind_buffer(nb::module_& m) {
   // without one, of a plain allocation.
   m.def(
       "open_imported",
-      [](nb::handle resource, nb::handle named, nb::handle stream) {
+      [](nb::handle resource, nb::handle named, nb::handle stream, cucore::detail::IPCLink* link,
+         std::uint64_t number) {
         Stream on;
         if (!stream.is_none()) on = stream_argument(stream.ptr(), "from_ipc_descriptor");
         const nb::bytes handle = nb::cast<nb::bytes>(named.attr("_payload"));
@@ -644,7 +759,9 @@ void bind_buffer(nb::module_& m) {
         PyBuffer made;
         {
           const WithoutGil unlocked;
-          made.buffer = import_buffer(pool, descriptor, on);
+          std::shared_ptr<void> lease = link != nullptr ? link->lease(number) : nullptr;
+          if (link != nullptr && lease == nullptr) throw_closed_by_exporter();
+          made.buffer = import_buffer(pool, descriptor, on, std::move(lease));
         }
         if (!resource.is_none()) made.resource = nb::borrow(resource);
         made.mapped = true;
@@ -652,7 +769,8 @@ void bind_buffer(nb::module_& m) {
             std::make_unique<ImportedFrom>(ImportedFrom{made.resource, nb::borrow(named)});
         return wrap(std::move(made));
       },
-      "resource"_a.none(), "descriptor"_a, "stream"_a.none());
+      "resource"_a.none(), "descriptor"_a, "stream"_a.none(), "link"_a.none() = nb::none(),
+      "number"_a = 0);
   m.def(
       "allocate",
       [](nb::handle resource, nb::handle size, nb::handle stream) {

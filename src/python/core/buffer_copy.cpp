@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // buffer_copy.cpp: copies and fills of cuda.core.Buffer.
 #include "arguments.hpp"
+#include "copy_buffers.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
@@ -71,12 +72,11 @@ void check_options(PyObject* options, const char* function) {
 bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObject* options,
                        bool to) {
   if (options == nullptr || options == Py_None) return false;
-  nb::object batch = nb::module_::import_("cuda.core._copy").attr("copy_batch");
   nb::list from;
   nb::list into;
   from.append(nb::handle{to ? self : other});
   into.append(nb::handle{to ? other : self});
-  batch(nb::handle{stream}, from, into, nb::arg("options") = nb::handle{options});
+  copy_buffers(nb::handle{stream}, from, into, nb::handle{options});
   return true;
 }
 
@@ -133,7 +133,7 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
   static const Names<3> names{"src", "stream", "options"};
   std::array<PyObject*, 3> given;
   parse("copy_from", names, 1, 2, args, nargs, kwnames, given);
-  PyBuffer& target = open_buffer(self);
+  PyBuffer& target = writable_buffer(self);
   Stream storage;
   const Stream& stream = stream_argument(given[1], "copy_from", storage);
   check_options(given[2], "copy_from");
@@ -185,7 +185,7 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
     target = nb::borrow(given[0]);
   }
   if (buffer_of(target.ptr()) != nullptr) {
-    PyBuffer& into = open_buffer(target.ptr());
+    PyBuffer& into = writable_buffer(target.ptr());
     check_graph_memory(into, stream);
     if (!copy_with_options(self, target.ptr(), given[1], given[2], true))
       copy(target.ptr(), self, stream);
@@ -215,7 +215,7 @@ PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
   static const Names<2> names{"value", "stream"};
   std::array<PyObject*, 2> given;
   parse("fill", names, 1, 2, args, nargs, kwnames, given);
-  PyBuffer& target = open_buffer(self);
+  PyBuffer& target = writable_buffer(self);
   Stream storage;
   const Stream& stream = stream_argument(given[1], "fill", storage);
   check_graph_memory(target, stream);

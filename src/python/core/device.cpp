@@ -366,7 +366,7 @@ void bind_device(nb::module_& m) {
     return nb::module_::import_("cuda.core._html").attr("device")(self);
   });
   cls.def("__reduce__", [](const PyDevice& d) {
-    return nb::make_tuple(nb::module_::import_("cuda.core").attr("Device"), nb::make_tuple(d.id));
+    return nb::make_tuple(nb::type<PyDevice>(), nb::make_tuple(d.id));
   });
   def_kept<PyDevice, &PyDevice::name, text_of<&Device::name>>(cls, "name", "The device's name.");
   def_kept<PyDevice, &PyDevice::uuid, text_of<&Device::uuid>>(
@@ -402,12 +402,7 @@ void bind_device(nb::module_& m) {
       "context", [](PyDevice& d) { return wrap(Context{bound_context(d)}); },
       "The context methods of this device work in.");
   cls.def_prop_ro(
-      "default_stream",
-      [](const PyDevice&) -> nb::object {
-        static constinit Member per_thread{"cuda.core._core", "PER_THREAD_DEFAULT_STREAM"};
-        static constinit Member legacy{"cuda.core._core", "LEGACY_DEFAULT_STREAM"};
-        return nb::borrow(*(driver_info().per_thread_stream ? per_thread : legacy));
-      },
+      "default_stream", [](const PyDevice&) -> nb::object { return default_stream_object(); },
       "The stream that stands for 'no stream': the legacy one, or the thread's own.");
   cls.def_prop_ro(
       "resources",

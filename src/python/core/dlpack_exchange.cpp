@@ -53,10 +53,9 @@ int managed_to_object(DLManagedTensorVersioned* tensor, void** out) {
   return answer([&] {
     if (tensor == nullptr) throw InvalidStateError{"there is no tensor: the pointer is null"};
     static constinit Member view_type{"cuda.core.utils", "StridedMemoryView"};
-    static constinit Member view_from_dlpack{"cuda.core._core", "view_from_dlpack"};
     const nb::object capsule = nb::steal(PyCapsule_New(tensor, "dltensor_versioned", nullptr));
     if (!capsule.is_valid()) throw nb::python_error();
-    *out = (*view_from_dlpack)(*view_type, capsule, capsule).release().ptr();
+    *out = take_view(*view_type, capsule, capsule.ptr()).release().ptr();
   });
 }
 

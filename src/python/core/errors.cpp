@@ -3,7 +3,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cucore/system.hpp"
+#include "cucore/error.hpp"
 #include "driver/state.hpp"
 #include "protection.hpp"
 #include "support.hpp"
@@ -114,9 +114,10 @@ void set_python_error() noexcept {
 }
 
 /// cucore.warning knows the category and finds the line of the user's program.
+void warn(const char* text) { nb::module_::import_("cucore.warning").attr("warn")(text); }
+
 static void warn_about_cpu(const char* text) {
-  const WithGil gil;
-  if (gil) nb::module_::import_("cucore.warning").attr("warn")(text);
+  if (const WithGil gil; gil) warn(text);
 }
 
 void bind_errors(nb::module_& m) {

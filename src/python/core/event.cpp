@@ -86,6 +86,9 @@ void bind_event(nb::module_& m) {
                   reinterpret_cast<std::size_t>(e.handle()), e.context().device());
     return std::string{text};
   });
+  cls.def("__reduce__", [](nb::handle self) {
+    return nb::module_::import_("cuda.core._pickling").attr("reduce_event")(self);
+  });
   cls.def("__await__", [](nb::handle self) {
     return nb::module_::import_("cuda.core._wait").attr("wait")(self).attr("__await__")();
   });

@@ -204,31 +204,33 @@ PyObject* graph_upload(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   Py_RETURN_NONE;
 }
 
-/// The GraphDefinition that a builder has built; what else can be given is Python's to sort out.
+/// The library's definition of a GraphDefinition, or of what a builder has built.
 nb::object definition_of(PyObject* source) {
+  static PyObject* const name = PyUnicode_InternFromString("_def");
   if (is_graph_builder(source)) {
     if (native_builder(source).is_built()) {
       nb::object built = builder_slot(source, BuilderSlot::definition);
-      if (built.is_valid() && !built.is_none()) return built;
+      if (built.is_valid() && !built.is_none()) return built.attr(name);
     }
     PyErr_Clear();
     throw nb::value_error(
         "update(): the graph builder has built no graph: it is closed, or end_building() was not "
         "called");
   }
-  static constinit Member sort_out{"cuda.core.graph", "_definition_of"};
-  return (*sort_out)(nb::handle{source});
+  const nb::object native = nb::steal(PyObject_GetAttr(source, name));
+  if (native.is_valid() && nb::isinstance<GraphDefinition>(native)) return native;
+  PyErr_Clear();
+  PyErr_Format(PyExc_TypeError, "expected a GraphDefinition or a GraphBuilder, not %s",
+               Py_TYPE(source)->tp_name);
+  throw nb::python_error();
 }
 
 PyObject* graph_update(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const Names<1> names{"source"};
   std::array<PyObject*, 1> given;
   parse("update", names, 1, 1, args, nargs, kwnames, given);
-  static PyObject* const name = PyUnicode_InternFromString("_def");
   const nb::object definition = definition_of(given[0]);
-  const nb::object native = nb::steal(PyObject_GetAttr(definition.ptr(), name));
-  if (!native.is_valid()) throw nb::python_error();
-  self_of<PyGraph>(self).update(nb::cast<const GraphDefinition&>(native));
+  self_of<PyGraph>(self).update(nb::cast<const GraphDefinition&>(definition));
   Py_RETURN_NONE;
 }
 
@@ -256,6 +258,8 @@ void bind_exec(nb::module_& m) {
       ">>> graph[node].update(dst=buffer, value=8, width=buffer.size)  # for the launches to come\n"
       ">>> graph.close()");
   nb::setattr(cls, "__module__", nb::str("cuda.core.graph"));
+  forbid_pickling<"a Graph cannot be pickled: it names memory and code of this process; pickle the "
+                  "kernels and the buffers, and build the graph where it runs">(cls);
   def_fast<graph_launch>(cls, "launch",
                          "launch($self, stream)\n--\n\nRun the whole graph, ordered on a stream.");
   def_fast<graph_upload>(

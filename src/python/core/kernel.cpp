@@ -202,10 +202,9 @@ void bind_kernel(nb::module_& m) {
                 const auto raw = reinterpret_cast<CUkernel>(handle_argument(handle, "handle"));
                 PyKernel made{Kernel::from_handle(raw, mod)};
                 if (mod != nullptr && !made.is_of(*mod)) {
-                  nb::module_::import_("cucore.warning")
-                      .attr("warn")(
-                          "Kernel.from_handle(): the kernel is not of the code given as "
-                          "mod; the code it is of is used");
+                  warn(
+                      "Kernel.from_handle(): the kernel is not of the code given as mod; the code "
+                      "it is of is used");
                 }
                 return made;
               },

@@ -211,7 +211,7 @@ void def_field(nb::handle type, const char* name, const char* doc,
 
 PyObject* config_reduce(const LaunchConfig& c) {
   nb::object cluster = c.cluster ? tuple_of(*c.cluster) : nb::none();
-  return nb::make_tuple(nb::module_::import_("cuda.core").attr("LaunchConfig"),
+  return nb::make_tuple(nb::type<PyLaunchConfig>(),
                         nb::make_tuple(tuple_of(c.grid), cluster, tuple_of(c.block), c.shmem_size,
                                        c.is_cooperative, c.programmatic_stream_serialization))
       .release()
@@ -299,6 +299,21 @@ PyObject* config_reduce(const LaunchConfig& c) {
               nullptr) == CUDA_SUCCESS;
 }
 
+/// A captured launch. It names the kernel, not its function, so that the graph's nodes can be asked
+/// for it. What it uses is kept in the list of the builder.
+void capture_launch(const OpenBuilder& builder, const Stream& stream, const LaunchConfig& config,
+                    const Kernel& kernel, PackedArguments& packed, PyObject* const* used,
+                    Py_ssize_t count) {
+  if (kernel.state()->known(stream.context_id()) != nullptr && may_keep_lock_in_capture()) {
+    detail::launch_kernel(stream, config, kernel, packed.pointers());
+  } else {
+    const Stream held = stream;
+    const WithoutGil release;
+    detail::launch_kernel(held, config, kernel, packed.pointers());
+  }
+  retain_in_list(builder.held.ptr(), used, count);
+}
+
 /// launch(stream, config, kernel, *kernel_args)
 PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) {
@@ -326,12 +341,20 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
                  Py_TYPE(args[2])->tp_name);
     return nullptr;
   }
+  const OpenBuilder builder = open_builder(args[0]);
+  const Stream* const captured =
+      builder.stream.is_valid() ? plain_stream(builder.stream.ptr()) : nullptr;
   Stream storage;
-  const Stream& stream = stream_argument(args[0], "launch", storage);
+  const Stream& stream =
+      captured != nullptr ? *captured : stream_argument(args[0], "launch", storage);
   const Kernel& kernel = self_of<PyKernel>(args[2]);
   PackedArguments packed;
   packed.pack(kernel, args + 3, static_cast<std::size_t>(nargs - 3));
   const LaunchConfig& config = self_of<PyLaunchConfig>(args[1]);
+  if (captured != nullptr) {
+    capture_launch(builder, stream, config, kernel, packed, args + 2, nargs - 2);
+    Py_RETURN_NONE;
+  }
   if (&stream != &storage) [[likely]] {
     const detail::ContextFunction* const known = kernel.state()->known(stream.context_id());
     if (known != nullptr && !known->has_local_memory && may_keep_lock(stream.handle())) {

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
+#include "copy_buffers.hpp"
 #include "cucore/copy.hpp"
 #include "py_buffer.hpp"
 
@@ -167,6 +168,22 @@ void bind_advice(nb::module_& m) {
 
 }  // namespace
 
+void copy_buffers(nb::handle stream, nb::handle srcs, nb::handle dsts, nb::handle options) {
+  const nb::list sources = buffer_list(srcs, "srcs");  // kept until the copies are queued
+  const nb::list targets = buffer_list(dsts, "dsts");
+  const auto from = memory_of(sources);
+  const auto into = memory_of(targets);
+  for (nb::handle target : targets) writable_buffer(target.ptr());
+  const std::vector<CopyOptions> how = batch_options(options, from.size());
+  const Stream on = stream_argument(stream.ptr(), "copy_batch");
+  try {
+    const WithoutGil release;
+    copy_batch(on, from, into, how);
+  } catch (const BatchStreamError& error) {
+    throw nb::type_error(error.what());
+  }
+}
+
 void bind_managed(nb::module_& m) {
   bind_advice(m);
   m.def("prefetch_batch", [](nb::handle stream, nb::list buffers, std::vector<Place> places) {
@@ -195,23 +212,8 @@ void bind_managed(nb::module_& m) {
       .def_static("of", &copy_options, "order"_a, "src"_a.none(), "dst"_a.none(),
                   "prefers_overlap"_a);
   m.def("buffer_list", &buffer_list, "buffers"_a.none(), "name"_a);
-  m.def(
-      "copy_batch",
-      [](nb::handle stream, nb::handle srcs, nb::handle dsts, nb::handle options) {
-        const nb::list sources = buffer_list(srcs, "srcs");  // kept until the copies are queued
-        const nb::list targets = buffer_list(dsts, "dsts");
-        const auto from = memory_of(sources);
-        const auto into = memory_of(targets);
-        const std::vector<CopyOptions> how = batch_options(options, from.size());
-        const Stream on = stream_argument(stream.ptr(), "copy_batch");
-        try {
-          const WithoutGil release;
-          copy_batch(on, from, into, how);
-        } catch (const BatchStreamError& error) {
-          throw nb::type_error(error.what());
-        }
-      },
-      "stream"_a.none(), "srcs"_a.none(), "dsts"_a.none(), "options"_a.none());
+  m.def("copy_batch", &copy_buffers, "stream"_a.none(), "srcs"_a.none(), "dsts"_a.none(),
+        "options"_a.none());
 }
 CUCORE_BIND(kBindMemory, bind_managed)
 

@@ -156,6 +156,20 @@ void bind_native_memory(nb::module_& m) {
       nb::call_guard<WithoutGil>());
   cls.def("access",
           [](const Native& n, int device) { return static_cast<int>(n.pool().access(device)); });
+  cls.def("peers", [](const Native& n) { return n.pool().peer_accessible_by(); });
+  cls.def(
+      "add_peer", [](const Native& n, int device) { n.pool().add_peer_accessible_by(device); },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "remove_peer",
+      [](const Native& n, int device) { n.pool().remove_peer_accessible_by(device); },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "set_peers",
+      [](const Native& n, const std::vector<int>& devices) {
+        n.pool().set_peer_accessible_by(devices);
+      },
+      nb::call_guard<WithoutGil>());
   cls.def("graph_attribute", [](const Native& n, int attribute) {
     return graph_memory(n).attribute(static_cast<CUgraphMem_attribute>(attribute));
   });

@@ -129,6 +129,17 @@ int enum_value(nb::handle value, const char* name, nb::handle type) {
 
 static void bind_option_values(nb::module_& m) {
   m.def("text_values", &text_values, "value"_a.none(), "name"_a, "bytearrays"_a = false);
+  // An options argument: an object of the class, or a dict of its fields.
+  m.def(
+      "options_of", [](nb::handle given, nb::handle cls) { return options_of(given.ptr(), cls); },
+      "given"_a.none(), "cls"_a);
+  // The same, with None for the defaults.
+  m.def(
+      "options_or_default",
+      [](nb::handle given, nb::handle cls) {
+        return given.is_none() ? nb::object(cls()) : options_of(given.ptr(), cls);
+      },
+      "given"_a.none(), "cls"_a);
 }
 CUCORE_BIND(kBindRest, bind_option_values)
 

@@ -3,6 +3,7 @@
 // cuda/core/_program.py.
 #include "cucore/program.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -221,21 +222,70 @@ static void translate_not_found(const std::exception_ptr& pointer, void*) {
   }
 }
 
+/// The CUDA version that the driver knows; nothing where there is no driver.
+static std::optional<int> driver_version() {
+  try {
+    return driver_info().version;
+  } catch (const DriverNotFoundError&) {
+    return std::nullopt;
+  } catch (const CUDAError&) {
+    return std::nullopt;
+  }
+}
+
+/// RuntimeWarning for PTX of a newer compiler than the driver knows, at the caller of
+/// Program.compile().
+static void warn_if_too_new(const ObjectCode& code, std::optional<int> given) {
+  const std::optional<int> needed = cuda_version_of_ptx(code.code());
+  if (!needed) return;  // loading it will tell
+  const int known = (given ? given : driver_version()).value_or(*needed);
+  if (*needed <= known) return;
+  if (PyErr_WarnFormat(PyExc_RuntimeWarning, 2,
+                       "the compiler made PTX for CUDA %d.%d, but the driver knows CUDA %d.%d and "
+                       "may not load it: compile to 'cubin', or use a newer driver",
+                       *needed / 1000, *needed % 1000 / 10, known / 1000, known % 1000 / 10) < 0)
+    throw nb::python_error();
+}
+
+/// (name, source) pairs, as ProgramOptions.extra_sources takes them. TypeError for others.
+static void check_sources(nb::handle sources) {
+  if (!is_sequence(sources)) wrong_type("extra_sources", sources, "a list of (name, source) pairs");
+  Py_ssize_t place = 0;
+  for (nb::handle pair : sources) {
+    const std::string name = "extra_sources[" + std::to_string(place++) + "]";
+    if (!is_sequence(pair) || nb::len(pair) != 2)
+      wrong_type(name.c_str(), pair, "a pair (name, source)");
+    if (PyUnicode_Check(nb::object(pair[0]).ptr()) == 0)
+      wrong_type((name + ": the name").c_str(), nb::object(pair[0]), "a str");
+    PyObject* const source = nb::object(pair[1]).ptr();
+    if (PyUnicode_Check(source) == 0 && PyBytes_Check(source) == 0 &&
+        PyByteArray_Check(source) == 0)
+      wrong_type((name + ": the source").c_str(), nb::object(pair[1]), "str, bytes or bytearray");
+  }
+}
+
 void bind_program(nb::module_& m) {
+  m.def("_warn_if_too_new", &warn_if_too_new, "code"_a, "known"_a = nb::none());
+  m.def("_check_sources", &check_sources, "sources"_a.none());
   nb::register_exception_translator(&translate_not_found);
   nb::class_<Program>(m, "_Program")
-      .def("__init__",
-           [](Program* self, nb::handle code, const std::string& type, nb::handle options) {
-             const SourceType source = source_argument(type);
-             if (source != SourceType::nvvm && PyUnicode_Check(code.ptr()) == 0 &&
-                 PyBytes_Check(code.ptr()) == 0 && PyByteArray_Check(code.ptr()) == 0) {
-               wrong_type("code", code, "str or bytes");
-             }
-             std::string text = text_argument(code, "code");
-             ProgramOptions converted = program_options_argument(options);
-             WithoutGil unlocked;  // loads the compiler
-             new (self) Program{std::move(text), source, std::move(converted)};
-           })
+      .def(
+          "__init__",
+          [](Program* self, nb::handle code, const std::string& type, nb::handle options) {
+            const SourceType source = source_argument(type);
+            if (source != SourceType::nvvm && PyUnicode_Check(code.ptr()) == 0 &&
+                PyBytes_Check(code.ptr()) == 0 && PyByteArray_Check(code.ptr()) == 0) {
+              wrong_type("code", code, "str or bytes");
+            }
+            std::string text = text_argument(code, "code");
+            ProgramOptions converted = program_options_argument(options);
+            if (source == SourceType::ptx && converted.numba_debug.value_or(false) &&
+                PyErr_WarnEx(PyExc_UserWarning,
+                             "numba_debug means nothing to a linker and is ignored for PTX", 2) < 0)
+              throw nb::python_error();
+            WithoutGil unlocked;  // loads the compiler
+            new (self) Program{std::move(text), source, std::move(converted)};
+          })
       .def("compile", &compile)
       .def("close", &Program::close, nb::lock_self(), nb::call_guard<WithoutGil>())
       .def_prop_ro("is_closed", &Program::is_closed)

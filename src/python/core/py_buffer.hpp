@@ -31,6 +31,7 @@ struct PyBuffer {
   bool mapped = false;     ///< came from another process
   bool is_plain = false;   ///< device or pinned memory of a built-in resource: copies do not wait
   bool is_pooled = false;  ///< from a pool of the driver: freed by cuMemFreeAsync
+  bool readonly = false;   ///< neither the host nor copies may write to it
   bool discarded = false;  ///< told that its contents are not needed, and not prefetched since
   std::uint64_t capture = 0;  ///< the capture it was allocated in; 0: in none
   std::int64_t extent = 0;    ///< the shape of a tensor that C code has borrowed (DLPack)
@@ -52,6 +53,7 @@ struct PyBuffer {
     if (views > 0 && !buffer.is_closed()) {
       left = std::make_unique<PyBuffer>(std::move(buffer), resource, std::move(owner), mapped);
       left->discarded = std::exchange(discarded, false);
+      left->readonly = readonly;
       return;
     }
     if (discarded) revive(buffer.deallocation_stream());
@@ -153,6 +155,8 @@ nb::object make_buffer(PyBuffer&& value, bool managed);
 /// The Python object of a Buffer argument, or null when it is none.
 PyBuffer* buffer_of(PyObject* object) noexcept;
 PyBuffer& open_buffer(PyObject* object);
+/// The same for a buffer that is written to.
+PyBuffer& writable_buffer(PyObject* object);
 
 /// What the memory is. A resource written in Python need not say that its memory is managed; the
 /// driver knows.

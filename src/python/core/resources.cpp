@@ -5,7 +5,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <climits>
 #include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <string>
 
 #include "cucore/checkpoint.hpp"
 #include "cucore/device.hpp"
@@ -22,16 +26,68 @@ std::uintptr_t address_of(const T& resource) {
   return reinterpret_cast<std::uintptr_t>(&resource.raw());
 }
 
-/// Groups of (count, coscheduled, preferred coscheduled, backfill).
-using Groups = std::vector<std::tuple<unsigned, unsigned, unsigned, bool>>;
+/// A field of SMResourceOptions: one value for all groups, one each, or None.
+struct GroupField {
+  GroupField(nb::handle options, const char* field)
+      : name{field}, value{options.attr(field)}, is_list{PySequence_Check(value.ptr()) != 0} {}
+
+  const char* name;
+  nb::object value;
+  bool is_list;
+
+  /// The value of a group, 0 for None. TypeError, ValueError.
+  [[nodiscard]] unsigned of(std::size_t group) const {
+    const nb::object one = is_list ? nb::object(value[group]) : value;
+    if (one.is_none()) return 0;
+    if (PyLong_Check(one.ptr()) == 0) {
+      PyErr_Format(PyExc_TypeError, "SMResourceOptions.%s[%zu] must be an int, not %s", name, group,
+                   Py_TYPE(one.ptr())->tp_name);
+      throw nb::python_error();
+    }
+    const long long number = PyLong_AsLongLong(one.ptr());
+    if (number >= 0 && number <= UINT_MAX) return static_cast<unsigned>(number);
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError,
+                 "SMResourceOptions.%s[%zu]: counts cannot be negative or over 32 bits: %R", name,
+                 group, one.ptr());
+    throw nb::python_error();
+  }
+};
+
+/// The groups that SMResourceOptions describe.
+std::vector<SMGroupOptions> groups_of(nb::handle options) {
+  const GroupField fields[] = {{options, "count"},
+                               {options, "coscheduled_sm_count"},
+                               {options, "preferred_coscheduled_sm_count"},
+                               {options, "backfill"}};
+  std::optional<std::size_t> groups;
+  for (const GroupField& field : fields) {
+    if (!field.is_list) continue;
+    const std::size_t length = nb::len(field.value);
+    if (groups.value_or(length) != length)
+      throw std::invalid_argument{
+          "the sequences of SMResourceOptions must have equal lengths, not " +
+          std::to_string(*groups) + " and " + std::to_string(length)};
+    groups = length;
+  }
+  if (groups && !fields[0].is_list && !fields[0].value.is_none())
+    throw std::invalid_argument{
+        "SMResourceOptions.count is one number, but another field is a sequence: one count per "
+        "group"};
+  if (groups == 0)
+    throw std::invalid_argument{
+        "SMResourceOptions.count is empty: a split makes at least one group"};
+  std::vector<SMGroupOptions> made;
+  for (std::size_t i = 0; i < groups.value_or(1); ++i)
+    made.push_back({fields[0].of(i), fields[1].of(i), fields[2].of(i), fields[3].of(i) != 0});
+  return made;
+}
 
 std::pair<std::vector<SMResource>, SMResource> split(const SMResource& resource,
-                                                     const Groups& groups) {
-  std::vector<SMGroupOptions> options;
-  for (const auto& [count, coscheduled, preferred, backfill] : groups)
-    options.push_back({count, coscheduled, preferred, backfill});
+                                                     nb::handle options) {
+  const std::vector<SMGroupOptions> groups = groups_of(options);
   const WithoutGil release;
-  return resource.split(options);
+  return resource.split(groups);
 }
 
 Context green_context(int device, nb::list resources) {

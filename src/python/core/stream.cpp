@@ -152,6 +152,13 @@ static constexpr auto stream_number = [](const Stream& s) {
   return std::hash<void*>{}(s.handle()) ^ 0x53;
 };
 
+static nb::handle module;  // this one, which lives as long as its functions
+
+nb::object default_stream_object() {
+  return module.attr(driver_info().per_thread_stream ? "PER_THREAD_DEFAULT_STREAM"
+                                                     : "LEGACY_DEFAULT_STREAM");
+}
+
 void bind_stream(nb::module_& m) {
   nb::class_<Stream> cls(
       m, "Stream", nb::is_weak_referenceable(),
@@ -193,6 +200,9 @@ void bind_stream(nb::module_& m) {
   });
   cls.def("_repr_html_", [](nb::handle self) {
     return nb::module_::import_("cuda.core._html").attr("stream")(self);
+  });
+  cls.def("__reduce__", [](nb::handle self) {
+    return nb::module_::import_("cuda.core._pickling").attr("reduce_stream")(self);
   });
   cls.def("__repr__", [](const Stream& s) {
     if (s.is_closed()) return std::string{"<Stream closed>"};
@@ -265,6 +275,14 @@ void bind_stream(nb::module_& m) {
       },
       nb::arg("handle"),
       "Use a stream with another owner, by its address. It must outlive this object.");
+  module = m;
+  // A stream of a device's primary context, which need not be current.
+  m.def(
+      "stream_of",
+      [](int device, nb::handle options) {
+        return wrap(Stream::create(Context::primary(device), stream_options(options.ptr())));
+      },
+      "device"_a, "options"_a.none() = nb::none());
   m.attr("LEGACY_DEFAULT_STREAM") = wrap(Stream::legacy_default());
   m.attr("PER_THREAD_DEFAULT_STREAM") = wrap(Stream::per_thread_default());
 }

@@ -36,11 +36,6 @@ void bind_strided(nb::module_& m) {
       "ptr"_a, "shape"_a, "strides"_a.none(), "code"_a, "bits"_a, "lanes"_a, "device_type"_a,
       "device_id"_a, "readonly"_a, "max_version"_a.none(), "dl_device"_a.none(), "copy"_a.none(),
       "stream"_a.none(), "keep"_a);
-  // (device accessible, host accessible, managed, device id) of any address
-  m.def("pointer_traits", [](std::size_t ptr) {
-    const MemoryTraits t = memory_traits(ptr);
-    return nb::make_tuple(t.device, t.host, t.managed, t.device_id);
-  });
   m.def("host_address", [](nb::handle object, bool writable) {
     Py_buffer view{};
     if (PyObject_GetBuffer(object.ptr(), &view, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) < 0) {
@@ -64,12 +59,6 @@ void bind_strided(nb::module_& m) {
             throw nb::python_error();
           }
         });
-  // Makes the consumer's stream wait for the producer's; both by address.
-  m.def("order_streams", [](std::size_t producer, std::size_t consumer) {
-    if (producer == consumer) return;
-    StreamRef{reinterpret_cast<CUstream>(consumer)}.wait(
-        StreamRef{reinterpret_cast<CUstream>(producer)});
-  });
 }
 CUCORE_BIND(kBindRest, bind_strided)
 

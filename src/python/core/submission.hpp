@@ -41,4 +41,13 @@ auto asked(const Object& object, Question question) {
 #endif
 }
 
+/// The same for a call that is captured, which queues nothing.
+[[gnu::always_inline]] inline bool may_keep_lock_in_capture() noexcept {
+#ifdef Py_GIL_DISABLED
+  return false;
+#else
+  return !host_calls_are_pending() && is_only_thread();
+#endif
+}
+
 }  // namespace cucore::python

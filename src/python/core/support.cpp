@@ -233,6 +233,25 @@ nb::object builder_slot(PyObject* builder, BuilderSlot slot) {
   return nb::steal(PyObject_GetAttr(builder, slot_names()[index]));
 }
 
+OpenBuilder open_builder(PyObject* object) noexcept {
+  static const nb::handle type = nb::type<GraphBuilder>();
+  const BuilderType* const known = builder_types.find(Py_TYPE(object));
+  if (known == nullptr || !known->is_builder) return {};
+  const auto read = [&](BuilderSlot slot) -> PyObject* {
+    const Py_ssize_t offset = known->offsets[static_cast<std::size_t>(slot)];
+    return offset != 0 ? *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset)
+                       : nullptr;
+  };
+  PyObject* const native = read(BuilderSlot::native);
+  PyObject* const stream = read(BuilderSlot::stream);
+  PyObject* const held = read(BuilderSlot::held);
+  if (native == nullptr || stream == nullptr || held == nullptr || PyList_CheckExact(held) == 0 ||
+      !type.is(reinterpret_cast<PyObject*>(Py_TYPE(native))) ||
+      !nb::inst_ptr<GraphBuilder>(native)->is_building())
+    return {};
+  return {nb::borrow(stream), nb::borrow(held)};
+}
+
 const Stream& stream_argument(PyObject* object, const char* function, Stream& storage) {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
   if (Py_TYPE(object) == type || PyObject_TypeCheck(object, type)) {
@@ -317,8 +336,7 @@ static bool flag_of(nb::handle options, PyObject* name, bool fallback) {
   return truth != 0;
 }
 
-/// A dict becomes the options class, which refuses unknown keys.
-static nb::object as_options(PyObject* object, nb::handle cls) {
+nb::object options_of(PyObject* object, nb::handle cls) {
   if (PyDict_Check(object) != 0) {
     nb::object empty = nb::steal(PyTuple_New(0));
     nb::object made = nb::steal(PyObject_Call(cls.ptr(), empty.ptr(), object));
@@ -348,7 +366,7 @@ EventOptions event_options(PyObject* object) {
   EventOptions options;
   if (object == nullptr || object == Py_None) return options;
   static constinit Member type{"cuda.core._options", "EventOptions"};
-  nb::object given = as_options(object, *type);
+  nb::object given = options_of(object, *type);
   static const Names<3> names{"timing_enabled", "blocking_sync", "ipc_enabled"};
   options.timing_enabled = flag_of(given, names.objects[0], false);
   options.blocking_sync = flag_of(given, names.objects[1], false);
@@ -363,7 +381,7 @@ StreamOptions stream_options(PyObject* object) {
   StreamOptions options;
   if (object == nullptr || object == Py_None) return options;
   static constinit Member type{"cuda.core._options", "StreamOptions"};
-  nb::object given = as_options(object, *type);
+  nb::object given = options_of(object, *type);
   static const Names<2> names{"nonblocking", "priority"};
   options.nonblocking = flag_of(given, names.objects[0], true);
   const nb::object priority = field_of(given, names.objects[1]);

@@ -138,6 +138,12 @@ void forbid_new(nb::handle type) {
   });
 }
 
+/// TypeError when objects of the type are pickled; the reason says what to do instead.
+template <Literal reason, class T>
+void forbid_pickling(nb::class_<T>& type) {
+  type.def("__reduce__", [](nb::handle) -> nb::object { throw nb::type_error(reason.text); });
+}
+
 /// A new Python object of `type` (T's own, or derived from it) around a C++ value.
 template <class T>
 nb::object wrap(nb::handle type, T&& value) {
@@ -184,8 +190,18 @@ bool is_graph_builder(PyObject* object);
 /// when it is empty.
 enum class BuilderSlot : unsigned char { stream, native, held, definition };
 nb::object builder_slot(PyObject* builder, BuilderSlot slot);
+/// What a captured launch reads of a GraphBuilder; held, because arguments may be asked by Python
+/// code, which may close the builder.
+struct OpenBuilder {
+  nb::object stream{};
+  nb::object held{};  ///< a list
+};
+/// Of a builder that is building; invalid where it is not, or a slot can be read by Python only.
+OpenBuilder open_builder(PyObject* object) noexcept;
 /// The stream `__cuda_stream__` answers; `object` is kept alive by it.
 Stream foreign_stream(nb::handle object);
+/// LEGACY_DEFAULT_STREAM or PER_THREAD_DEFAULT_STREAM, whichever is this process's default stream.
+nb::object default_stream_object();
 /// This process's default stream: per-thread when CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1.
 CUstream default_stream_handle();
 
@@ -202,6 +218,8 @@ int device_number(nb::handle device);
 /// The size of an allocation; TypeError or ValueError that name the argument.
 std::size_t size_argument(PyObject* object, const char* name);
 
+/// An options argument as an object of `cls`: itself, or a dict of its fields. TypeError.
+nb::object options_of(PyObject* object, nb::handle cls);
 EventOptions event_options(PyObject* object);
 /// The options of a stream of this context. ValueError for what a green context has not.
 StreamOptions stream_options_in(const Context& context, PyObject* object);
@@ -213,6 +231,9 @@ void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void
                         const char* call);
 void sync_stream(CUstream stream);
 void sync_event(CUevent event);
+
+/// A warning of ours, at the line of the user's program.
+void warn(const char* text);
 
 inline nb::object none() { return nb::none(); }
 

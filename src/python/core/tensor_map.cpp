@@ -36,9 +36,7 @@ std::string name_of_type(nb::handle asked) {
 /// A TensorMapDataType, its name, or a NumPy type; None for None. TypeError for what is no type,
 /// ValueError for a type that tensor maps have not.
 std::optional<int> data_type_value(nb::handle asked) {
-  static constinit Member type{"cuda.core._tensor_map", "TensorMapDataType"};
   if (asked.is_none()) return std::nullopt;
-  if (PyObject_IsInstance(asked.ptr(), (*type).ptr()) == 1) return nb::cast<int>(asked);
   const auto* const found = std::ranges::find(kTypes, name_of_type(asked));
   if (found != std::end(kTypes)) return static_cast<int>(found - kTypes);
   const bool is_type = PyType_Check(asked.ptr()) != 0 || nb::hasattr(asked, "itemsize");
@@ -58,12 +56,10 @@ struct Fields {
 };
 
 Fields fields_of(nb::handle given) {
-  static constinit Member interleave{"cuda.core._tensor_map", "TensorMapInterleave"};
-  static constinit Member swizzle{"cuda.core._tensor_map", "TensorMapSwizzle"};
-  static constinit Member promotion{"cuda.core._tensor_map", "TensorMapL2Promotion"};
-  static constinit Member fill{"cuda.core._tensor_map", "TensorMapOOBFill"};
-  const auto number = [&](const char* name, Member& type) {
-    return enum_value(nb::object(given.attr(name)), name, *type);
+  // A value of the same enumeration as the default, which is an attribute of the class.
+  const auto number = [&](const char* name) {
+    const nb::object usual = given.type().attr(name);
+    return enum_value(nb::object(given.attr(name)), name, usual.type());
   };
   Fields f;
   f.options.box_dim = int_values(nb::object(given.attr("box_dim")), "box_dim");
@@ -74,10 +70,10 @@ Fields fields_of(nb::handle given) {
     if (f.options.element_strides.empty()) throw std::invalid_argument{"element_strides is empty"};
   }
   f.data_type = data_type_value(nb::object(given.attr("data_type")));
-  f.options.interleave = static_cast<TensorMapInterleave>(number("interleave", interleave));
-  f.options.swizzle = static_cast<TensorMapSwizzle>(number("swizzle", swizzle));
-  f.options.l2_promotion = static_cast<TensorMapL2Promotion>(number("l2_promotion", promotion));
-  f.options.oob_fill = static_cast<TensorMapOOBFill>(number("oob_fill", fill));
+  f.options.interleave = static_cast<TensorMapInterleave>(number("interleave"));
+  f.options.swizzle = static_cast<TensorMapSwizzle>(number("swizzle"));
+  f.options.l2_promotion = static_cast<TensorMapL2Promotion>(number("l2_promotion"));
+  f.options.oob_fill = static_cast<TensorMapOOBFill>(number("oob_fill"));
   return f;
 }
 

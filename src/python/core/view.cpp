@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // view.cpp: the object under cuda.core.utils.StridedMemoryView, and the two ways to fill it that
-// are used most: from a NumPy array and from a DLPack capsule.
+// are used most: from a NumPy array and from a DLPack capsule. array_interface.cpp has the others.
 #include "view.hpp"
 
 #include <Python.h>
@@ -264,21 +264,14 @@ PyObject* view_of_array(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
   return make_view(nb::handle{args[0]}, t, buffer.readonly != 0, array, {}).release().ptr();
 }
 
-/// view_from_dlpack(cls, capsule, obj): takes the capsule over.
-PyObject* view_from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*) {
-  if (nargs != 3)
-    return PyErr_Format(PyExc_TypeError,
-                        "view_from_dlpack() takes a class, a capsule and its maker");
-  ImportedTensor imported = import_dlpack(nb::handle{args[1]});
+}  // namespace
+
+nb::object take_view(nb::handle type, nb::handle capsule, PyObject* exporter) {
+  ImportedTensor imported = import_dlpack(capsule);
   auto* owner = new std::shared_ptr<void>(std::move(imported.owner));
   nb::capsule held(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-  return make_view(nb::handle{args[0]}, imported.tensor, imported.readonly, args[2],
-                   std::move(held))
-      .release()
-      .ptr();
+  return make_view(type, imported.tensor, imported.readonly, exporter, std::move(held));
 }
-
-}  // namespace
 
 void bind_view(nb::module_& m) {
   PyType_Slot slots[] = {
@@ -298,8 +291,6 @@ void bind_view(nb::module_& m) {
   add_function(
       m, "view_of_array", &guarded<view_of_array>,
       "view_of_array(cls, obj, stream_ptr, /)\n--\n\nA view of an ordinary array, or None.");
-  add_function(m, "view_from_dlpack", &guarded<view_from_dlpack>,
-               "view_from_dlpack(cls, capsule, obj, /)\n--\n\nA view of what a capsule holds.");
 }
 CUCORE_BIND(kBindRest, bind_view)
 

@@ -11,6 +11,9 @@ namespace cucore::python {
 nb::object make_view(nb::handle type, const DLTensor& tensor, bool readonly, PyObject* exporter,
                      nb::object owner);
 
+/// A view of what a capsule of DLPack holds, which is taken over; `exporter` is kept.
+nb::object take_view(nb::handle type, nb::handle capsule, PyObject* exporter);
+
 /// A view of a tensor of PyTorch or an array of CuPy, ready for work on a stream (-1: no ordering);
 /// None for anything else, or anything out of the ordinary, which is then asked by DLPack.
 nb::object view_of_foreign(nb::handle type, PyObject* object, PyObject* stream_ptr);

@@ -84,6 +84,20 @@ TEST(ParamKindsOfNames, OtherNamesTellNothing) {
   EXPECT_TRUE(params_of_mangled_name("_Z1kv").empty());
 }
 
+TEST(ParamKinds, WhatOneDeclarationDoesNotTellAnotherMay) {
+  std::vector<ParamInfo> params{{0, 8}, {8, 4}, {12, 4}};
+  std::vector<std::string> names;
+  ASSERT_TRUE(apply_declaration(params_of_mangled_name("_Z1kPffi"), params, names));
+  ASSERT_TRUE(apply_declaration(
+      params_of(".entry _Z1kPffi(.param .u64 p, .param .b32 f, .param .b32 _Z1kPffi_param_2)")
+          .at("_Z1kPffi"),
+      params, names));
+  EXPECT_EQ(params[0].kind, ParamKind::integer);  // the best one last
+  EXPECT_EQ(params[1].kind, ParamKind::floating);
+  EXPECT_EQ(params[2].kind, ParamKind::integer);
+  EXPECT_EQ(names, (std::vector<std::string>{"p", "f", ""}));
+}
+
 TEST(ParamKinds, ADeclarationThatDoesNotFitTheTableIsIgnored) {
   std::vector<ParamInfo> params{{0, 8}, {8, 4}};
   std::vector<std::string> names;

@@ -94,6 +94,18 @@ TEST_F(Compile, LinkTimeCodeBecomesPtx) {
   EXPECT_THROW(static_cast<void>(linker.link(CodeType::ptx)), InvalidStateError);
 }
 
+TEST(Options, ThatMeanNothingToTheSourceAreRefused) {
+  ProgramOptions with_sources;
+  with_sources.extra_sources = {{"a", ""}};
+  EXPECT_THROW((Program{".version 8.0", SourceType::ptx, with_sources}), std::invalid_argument);
+  EXPECT_THROW((Program{"; ModuleID = 'x'", SourceType::nvvm, with_sources}),
+               std::invalid_argument);  // an empty module
+  ProgramOptions with_library;
+  with_library.use_libdevice = true;
+  EXPECT_THROW((Program{"", SourceType::cxx, with_library}), std::invalid_argument);
+  EXPECT_THROW((Program{".version 8.0", SourceType::ptx, with_library}), std::invalid_argument);
+}
+
 TEST(Names, GoBothWays) {
   for (const CodeType type : {CodeType::ptx, CodeType::cubin, CodeType::ltoir, CodeType::fatbin,
                               CodeType::object, CodeType::library}) {

@@ -53,6 +53,35 @@ TEST_F(StridedMemoryViewTest, AViewKnowsItsLayout) {
   EXPECT_TRUE(StridedMemoryView::from_buffer(source_, {4, 0}, kInt32, {7, 5}).is_contiguous_c());
 }
 
+TEST_F(StridedMemoryViewTest, AViewCanBeSeenInAnotherWay) {
+  const auto view = StridedMemoryView::from_buffer(source_, {4, 3}, kInt32);
+  EXPECT_EQ(view.device_id(), 0);
+  EXPECT_TRUE(view.is_device_accessible());
+  const auto floats = view.view({dlpack::kDLFloat, 32, 1});
+  EXPECT_EQ(floats.dtype().code, dlpack::kDLFloat);
+  EXPECT_EQ(floats.shape(), view.shape());
+  EXPECT_THROW((void)view.view({dlpack::kDLFloat, 64, 1}), std::invalid_argument);
+  const auto doubles = view.view({2, 3}, {dlpack::kDLFloat, 64, 1});
+  EXPECT_EQ(doubles.strides(), (std::vector<std::int64_t>{3, 1}));
+  EXPECT_EQ(view.view({3, 4}, kInt32, {1, 3}).strides(), (std::vector<std::int64_t>{1, 3}));
+  EXPECT_THROW((void)view.view({3, 4}, kInt32, {1}), std::invalid_argument);
+}
+
+TEST_F(StridedMemoryViewTest, AViewBecomesATensorMap) {
+  const auto view = StridedMemoryView::from_buffer(source_, {8, 8}, kInt32);
+  TensorMapDescriptorOptions options;
+  options.box_dim = {4, 4};
+  try {
+    const TensorMapDescriptor map = view.as_tensor_map(options);
+    EXPECT_EQ(map.rank(), 2u);
+    EXPECT_EQ(map.data_type(), TensorMapDataType::int32);
+  } catch (const CUDAError& error) {  // before compute capability 9.0
+    EXPECT_LT(Device{0}.compute_capability().major, 9) << error.what();
+  }
+  EXPECT_THROW((void)view.view({4, 8}, {dlpack::kDLComplex, 64, 1}).as_tensor_map(options),
+               std::invalid_argument);
+}
+
 TEST_F(StridedMemoryViewTest, ALayoutThatDoesNotFitIsRefused) {
   EXPECT_THROW(StridedMemoryView::from_buffer(source_, {65}, kInt32), std::invalid_argument);
   EXPECT_THROW(StridedMemoryView::from_buffer(source_, {2, 2}, kInt32, {63, 1}),

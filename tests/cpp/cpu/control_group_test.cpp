@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory limit of control groups, read from files in the kernel's format.
+// The limits of control groups, read from files in the kernel's format.
 #include "cpu/base/control_group.hpp"
 
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 
 namespace {
 
+using cucpu::driver::control_group_cpus;
 using cucpu::driver::control_group_memory;
 
 constexpr std::size_t kMega = std::size_t{1} << 20;
@@ -94,6 +95,35 @@ TEST_F(ControlGroup, UnreadableFileMeansNoLimit) {
   write("sys/fs/cgroup/memory.max", "none");
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "");
   EXPECT_EQ(std::nullopt, limit());
+}
+
+TEST_F(ControlGroup, MissingQuotaMeansNoLimitOfCpus) {
+  EXPECT_EQ(std::nullopt, control_group_cpus(root_));
+  write("sys/fs/cgroup/cpu.max", "max 100000");
+  EXPECT_EQ(std::nullopt, control_group_cpus(root_));
+}
+
+TEST_F(ControlGroup, QuotaOfCpusIsRoundedUp) {
+  write("sys/fs/cgroup/cpu.max", "150000 100000");
+  EXPECT_EQ(2u, control_group_cpus(root_));
+  write("sys/fs/cgroup/cpu.max", "1000 100000");
+  EXPECT_EQ(1u, control_group_cpus(root_));
+}
+
+TEST_F(ControlGroup, SmallestQuotaOfTheParentsCounts) {
+  in("0::/system.slice/job.service");
+  write("sys/fs/cgroup/system.slice/job.service/cpu.max", "800000 100000");
+  write("sys/fs/cgroup/system.slice/cpu.max", "300000 100000");
+  EXPECT_EQ(3u, control_group_cpus(root_));
+}
+
+TEST_F(ControlGroup, QuotaOfVersion1IsRead) {
+  in("3:cpu,cpuacct:/job");
+  write("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "400000");
+  write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000");
+  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
+  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(4u, control_group_cpus(root_));
 }
 
 }  // namespace

@@ -229,6 +229,34 @@ TEST(Parser, DebugDirectivesAreParsed) {
   EXPECT_EQ(r.parsed.module->files.at(0).name, "a.cu");
 }
 
+TEST(Parser, DebugSectionsAreBytesWithReferences) {
+  const Result r = read(
+      ".version 9.4\n.target sm_90, debug\n.address_size 64\n.visible .entry k() { $L__a: ret; }\n"
+      ".section .debug_info { .b32 513\n.b8 1, -1\n.b64 $L__a\n.b32 .debug_loc+131\n"
+      ".b16 $L__b-$L__a\n.b64 variable-8, 2 }\n.section .debug_str { .b8 65\n$L__s: .b8 66, 0 }\n");
+  ASSERT_TRUE(r.parsed.module) << r.log;
+  ASSERT_EQ(r.parsed.module->debug_sections.size(), 2U);
+  const DebugSection& info = r.parsed.module->debug_sections[0];
+  EXPECT_EQ(info.name, "debug_info");
+  EXPECT_EQ(info.bytes.size(), 4U + 2 + 8 + 4 + 2 + 8 + 8);
+  EXPECT_EQ(info.bytes.substr(0, 6), std::string("\x01\x02\0\0\x01\xff", 6));
+  EXPECT_EQ(info.bytes[28], 2);
+  ASSERT_EQ(info.references.size(), 4U);
+  EXPECT_EQ(info.references[0].symbol, "$L__a");
+  EXPECT_EQ(info.references[0].offset, 6U);
+  EXPECT_EQ(info.references[0].width, 8);
+  EXPECT_TRUE(info.references[1].section);
+  EXPECT_EQ(info.references[1].symbol, "debug_loc");
+  EXPECT_EQ(info.references[1].addend, 131);
+  EXPECT_EQ(info.references[2].symbol, "$L__b");
+  EXPECT_EQ(info.references[2].minus, "$L__a");
+  EXPECT_EQ(info.references[3].addend, -8);
+  const DebugSection& names = r.parsed.module->debug_sections[1];
+  ASSERT_EQ(names.labels.size(), 1U);
+  EXPECT_EQ(names.labels[0].label, "$L__s");
+  EXPECT_EQ(names.labels[0].offset, 1U);
+}
+
 TEST(Parser, TextAfterNulIsIgnored) {
   std::string text = kernel("");
   text.push_back('\0');

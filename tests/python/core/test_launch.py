@@ -298,6 +298,33 @@ def test_the_message_has_the_name_of_a_parameter_in_ptx(device, stream):
         launch(stream, LaunchConfig(grid=1, block=1), kernel, 3)
 
 
+def test_a_mangled_name_tells_the_kinds_that_ptx_leaves_open(device, stream):
+    ptx = """.version 7.0\n.target sm_70\n.address_size 64
+        .visible .entry _Z1kfi(.param .b32 factor, .param .b32 count) { ret; }"""
+    kernel = ObjectCode.from_ptx(ptx).get_kernel("_Z1kfi")
+    config = LaunchConfig(grid=1, block=1)
+    with pytest.raises(TypeError, match="parameter 0 'factor' is float, got int"):
+        launch(stream, config, kernel, 3, 4)
+    with pytest.raises(TypeError, match="parameter 1 'count' is a 4-byte integer, got float"):
+        launch(stream, config, kernel, 3.0, 4.0)
+    launch(stream, config, kernel, 3.0, 4)
+
+
+def test_a_cubin_from_a_file_tells_the_kinds_by_its_mangled_names(device, stream, tmp_path):
+    code = Program(KINDS_SOURCE, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile(
+        "cubin", name_expressions=("kinds",)
+    )
+    file = tmp_path / "kinds.cubin"
+    file.write_bytes(code.code)
+    kernel = ObjectCode.from_cubin(str(file)).get_kernel(code.symbol_mapping["kinds"])
+    buffer = device.allocate(24, stream=stream)
+    config = LaunchConfig(grid=1, block=1)
+    with pytest.raises(TypeError, match="parameter 1 is float, got int"):
+        launch(stream, config, kernel, buffer, 3, 2, 2.5, buffer)
+    launch(stream, config, kernel, buffer, 1.5, 2, 2.5, buffer)
+    stream.sync()
+
+
 def test_the_kind_is_known_in_graphs_and_by_handle(device, stream):
     kernel = kernel_of_kinds(device, "cubin")
     again = Kernel.from_handle(int(kernel.handle))

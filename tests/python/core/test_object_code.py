@@ -6,6 +6,7 @@ import pathlib
 import pickle
 import struct
 import threading
+import warnings
 import weakref
 
 import pytest
@@ -221,3 +222,21 @@ def test_elf_file_for_another_machine_raises_an_error_that_names_it(machine, nam
     with pytest.raises(CUDAError, match=f"ELF file for {name}.*not for a GPU") as caught:
         make(file).get_kernel("k")
     assert caught.value.code == 200
+
+
+def test_ptx_of_a_newer_compiler_than_the_driver_knows_warns():
+    from cuda.bindings.utils import get_minimal_required_cuda_ver_from_ptx_ver
+    from cuda.core import _core
+
+    major, minor = _core.driver_version()
+    for version in ("7.0", "8.4", "9.0", "9.5", "99.0"):
+        code = ObjectCode.from_ptx(f"// .version 1.0\n.version {version}\n.target sm_70\n")
+        try:
+            needed = get_minimal_required_cuda_ver_from_ptx_ver(version)
+        except ValueError:
+            needed = 0  # loading it will tell
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            _core._warn_if_too_new(code)
+        assert bool(said) == (needed > major * 1000 + minor * 10), version
+        assert all(f"for CUDA {needed // 1000}.{needed % 1000 // 10}," in str(w.message) for w in said)

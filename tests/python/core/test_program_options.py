@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of programs and linkers as NVIDIA's package takes and refuses them; exceptions of the libraries."""
 
+import functools
 import warnings
 
 import pytest
 from cuda.bindings import nvvm
-from cuda.core import CUDAError, Linker, LinkerOptions, ObjectCode, Program, ProgramOptions, _program
+from cuda.core import CUDAError, Linker, LinkerOptions, ObjectCode, Program, ProgramOptions, _core
 from cuda.core.utils import FileStreamProgramCache, InMemoryProgramCache
 
 SOURCE = 'extern "C" __global__ void f(int* p) { *p = A_VALUE; }'
@@ -89,8 +90,7 @@ def test_invalid_nvvm_code_raises_what_cuda_bindings_raises():
 
 
 def test_ptx_that_the_driver_cannot_load_is_warned_of(device, monkeypatch):
-    monkeypatch.setattr(_program._core, "driver_version", lambda: (11, 8))
-    monkeypatch.setattr(_program, "_loadable", set())
+    monkeypatch.setattr(_core, "_warn_if_too_new", functools.partial(_core._warn_if_too_new, known=11080))
     cache = InMemoryProgramCache()
     program = Program(PLAIN, "c++", ProgramOptions(arch="sm_75"))
     for _ in range(2):  # the second time from the cache

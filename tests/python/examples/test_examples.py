@@ -52,6 +52,9 @@ def test_examples_page_lists_every_example() -> None:
 OTHER_NAME = {"saxpy_bindings": "saxpy_driver"}  # cuda.bindings in Python is the driver table in C++
 NO_TWIN = {
     "cupy_extension": "CuPy is a library of Python",
+    "dask_blocks": "Dask is a library of Python",
+    "mpi_halo": "the example is about buffers in mpi4py; the build has no MPI",
+    "ray_actors": "the example is about actors in Python",
     "torch_extension": "the example is about tensors of PyTorch in Python",
 }
 

@@ -16,15 +16,17 @@ RENDERED = re.compile(r"[a-z_]+\.inc|cucore/abi/[a-z]+\.h|cucpu/exports\.hpp|pro
 
 # folder: the folders that its files may include
 ALLOWED = {
-    "mem": set(),
+    "trace": set(),
+    "mem": {"trace"},
     "base": {"mem"},
     "ptx": set(),
-    "engine": {"base", "mem", "ptx"},
-    "exec": {"base", "engine", "mem"},
-    "device": {"base", "engine", "exec", "mem"},
-    "graph": {"base", "device", "engine", "exec", "mem"},
+    "engine": {"base", "mem", "ptx", "trace"},
+    "exec": {"base", "engine", "mem", "trace"},
+    "device": {"base", "engine", "exec", "mem", "trace"},
+    "graph": {"base", "device", "engine", "exec", "mem", "trace"},
     "image": {"base", "engine", "mem"},
-    "api": {"base", "device", "engine", "exec", "graph", "image", "mem"},
+    "api": {"base", "device", "engine", "exec", "graph", "image", "mem", "trace"},
+    "nccl": set(),
     "nvml": {"base", "mem"},
     "ptxas": {"base", "image", "ptx"},
 }
@@ -34,10 +36,12 @@ ENGINE_INTERFACE = {
     "engine/engine.hpp": "modules, kernels, launches and hooks",
     "engine/device_heap.hpp": "malloc in kernels, implemented by contexts",
     "engine/graph_launch.hpp": "graph launches by kernels, implemented by cpu/graph",
+    "engine/explain.hpp": "how a kernel is compiled, for `cucore explain`",
     "engine/peer_access.hpp": "peer access checks, implemented by cpu/device",
     "engine/check/kinds.hpp": "which checks the environment switches on",
     "engine/run/detached_thread.hpp": "named host threads with all signals blocked",
     "engine/run/try_access.hpp": "memory accesses that report a fault",
+    "engine/schedule/options.hpp": "whether the environment asks for random schedules",
     "engine/runtime/tensor_map.hpp": "layout of the opaque bytes of a tensor map",
     "engine/runtime/texture.hpp": "state of a texture object that device code reads",
 }

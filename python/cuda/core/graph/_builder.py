@@ -39,6 +39,9 @@ class GraphBuilder:
             "GraphBuilder objects cannot be instantiated directly: use create_graph_builder() of a Device or a Stream"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a GraphBuilder cannot be pickled: it captures on a stream of this process; build the graph where it runs")
+
     @classmethod
     def _init(cls, stream: Any) -> GraphBuilder:
         return cls._make(_core._GraphBuilder(stream), stream, [], None)

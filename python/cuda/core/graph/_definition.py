@@ -11,7 +11,7 @@ from .. import _core
 from .._core import Graph
 from ..typing import GraphMemoryType
 from ._node_classes import conditional_class, node_class
-from ._options import GraphCompleteOptions, GraphDebugPrintOptions, options_of
+from ._options import GraphCompleteOptions, GraphDebugPrintOptions
 
 if TYPE_CHECKING:
     from .._core import Buffer, Device, Event, Kernel, LaunchConfig
@@ -395,14 +395,14 @@ class GraphDefinition(_Adder):
 
     def instantiate(self, options: GraphCompleteOptions | None = None) -> Graph:
         """Make the graph ready to launch. It keeps what its nodes use."""
-        o = options_of(options, GraphCompleteOptions)
+        o = _core.options_or_default(options, GraphCompleteOptions)
         return self._def.instantiate(o.auto_free_on_launch, o.upload_stream, o.device_launch, o.use_node_priority)
 
     complete = instantiate
 
     def debug_dot_print(self, path: str, options: GraphDebugPrintOptions | None = None) -> None:
         """Write the graph in the DOT language."""
-        self._def.debug_dot_print(os.fsdecode(path), options_of(options, GraphDebugPrintOptions)._flags())
+        self._def.debug_dot_print(os.fsdecode(path), _core.options_or_default(options, GraphDebugPrintOptions)._flags())
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
         """Write the graph in the DOT language to a file, or to standard output; as a picture to a file named ``*.svg``."""

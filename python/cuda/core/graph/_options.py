@@ -72,14 +72,3 @@ class GraphDebugPrintOptions:
     def _flags(self) -> int:
         """The driver's flags: one bit per field, in this order."""
         return sum(1 << bit for bit, field in enumerate(fields(self)) if getattr(self, field.name))
-
-
-def options_of(given: Any, cls: Any) -> Any:
-    """An options argument: the class, a dict of its fields, or None for the defaults."""
-    if given is None:
-        return cls()
-    if isinstance(given, dict):
-        return cls(**given)
-    if not isinstance(given, cls):
-        raise TypeError(f"options must be a {cls.__name__}, a dict of its fields or None, not {type(given).__name__}")
-    return given

@@ -58,7 +58,7 @@ def get_kernel_mode_driver_version() -> tuple[int, ...]:
     >>> len(system.get_kernel_mode_driver_version()) >= 1
     True
     """
-    version: tuple[int, ...] = native()._system_driver_version()
+    version: tuple[int, ...] = native._system_driver_version()
     return version
 
 
@@ -68,7 +68,7 @@ def get_nvml_version() -> tuple[int, ...]:
     >>> system.get_nvml_version() > (0,)
     True
     """
-    version: tuple[int, ...] = native()._system_nvml_version()
+    version: tuple[int, ...] = native._system_nvml_version()
     return version
 
 
@@ -77,7 +77,7 @@ def get_driver_branch() -> str:
 
     >>> branch = system.get_driver_branch()
     """
-    name: str = native()._system_driver_branch()
+    name: str = native._system_driver_branch()
     return name
 
 
@@ -87,13 +87,13 @@ def get_num_devices() -> int:
     >>> system.get_num_devices() >= 1
     True
     """
-    count: int = native()._system_num_devices()
+    count: int = native._system_num_devices()
     return count
 
 
 def get_process_name(pid: int) -> str:
     """The name of a process that uses a GPU."""
-    name: str = native()._system_process_name(pid)
+    name: str = native._system_process_name(pid)
     return name
 
 
@@ -102,14 +102,14 @@ def get_p2p_status(device1: Device, device2: Device, index: Any) -> GpuP2PStatus
     from .typing import GpuP2PCapsIndex, GpuP2PStatus, member_of, number_of
 
     number = number_of(GpuP2PCapsIndex, index)
-    return member_of(GpuP2PStatus, native()._system_p2p_status(device1._native, device2._native, number))
+    return member_of(GpuP2PStatus, native._system_p2p_status(device1._native, device2._native, number))
 
 
 def get_topology_common_ancestor(device1: Device, device2: Device) -> GpuTopologyLevel:
     """What lies between two GPUs."""
     from .typing import GpuTopologyLevel, member_of
 
-    return member_of(GpuTopologyLevel, native()._system_common_ancestor(device1._native, device2._native))
+    return member_of(GpuTopologyLevel, native._system_common_ancestor(device1._native, device2._native))
 
 
 def __getattr__(name: str) -> Any:

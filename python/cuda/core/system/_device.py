@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from .._readonly import ReadOnly
 from . import _parts
-from ._nvml import initialized, native
+from ._nvml import device_of, native
 from .typing import (
     AddressingMode,
     AffinityScope,
@@ -37,9 +37,9 @@ def _part(name: str, doc: str, convert: Callable[[Any], T]) -> ReadOnly[T]:
     return ReadOnly(lambda self: convert(getattr(self._native, name)), doc)
 
 
-def _record(function: str, doc: str, convert: Callable[[Any], T]) -> ReadOnly[T]:
-    """One of NVML's structures about the device."""
-    return ReadOnly(lambda self: convert(getattr(initialized(), function)(self._handle)), doc)
+def _pairs(field_ids: list[int | tuple[int, int]]) -> list[tuple[int, int]]:
+    """(field, scope), the scope 0 where only the field is given."""
+    return [(id, 0) if isinstance(id, int) else id for id in field_ids]
 
 
 class Device:
@@ -60,7 +60,7 @@ class Device:
         given = [value for value in (index, uuid, pci_bus_id) if value is not None]
         if len(given) != 1:
             raise ValueError("give one of index, uuid and pci_bus_id")
-        known = native()._SystemDevice
+        known = native._SystemDevice
         if index is not None:
             self._native = known.of_index(index)
         elif uuid is not None:
@@ -76,12 +76,12 @@ class Device:
 
     @classmethod
     def _of_handle(cls, handle: int) -> Device:
-        return cls._of_native(native()._SystemDevice.of_handle(handle))
+        return cls._of_native(device_of(handle))
 
     @classmethod
     def _of_cuda(cls, number: int) -> Device:
         """The GPU of a cuda.core.Device."""
-        return cls._of_native(native()._SystemDevice.of_cuda(number))
+        return cls._of_native(native._SystemDevice.of_cuda(number))
 
     @property
     def _handle(self) -> int:
@@ -98,12 +98,12 @@ class Device:
     @classmethod
     def get_all_devices(cls) -> Iterable[Device]:
         """All GPUs."""
-        return map(cls._of_native, native()._SystemDevice.all())
+        return map(cls._of_native, native._SystemDevice.all())
 
     @classmethod
     def get_all_devices_with_cpu_affinity(cls, cpu_index: int) -> Iterable[Device]:
         """The GPUs near a CPU."""
-        return map(cls._of_native, native()._SystemDevice.near_cpu(cpu_index))
+        return map(cls._of_native, native._SystemDevice.near_cpu(cpu_index))
 
     def to_cuda_device(self) -> Any:
         """The same GPU as a cuda.core.Device."""
@@ -128,7 +128,9 @@ class Device:
     @property
     def arch(self) -> Any:
         """The GPU's generation."""
-        return initialized().DeviceArch(self._native.architecture)
+        from .typing import DeviceArch
+
+        return DeviceArch(self._native.architecture)
 
     @property
     def cuda_compute_capability(self) -> tuple[int, int]:
@@ -139,17 +141,15 @@ class Device:
     @property
     def pci_info(self) -> _parts.PciInfo:
         """The GPU on the PCI bus."""
-        return _parts.PciInfo(initialized().device_get_pci_info_ext(self._handle), self._handle)
+        return _parts.PciInfo(self._native.pci_info, self._handle)
 
     # ---- memory and load
 
     memory_info = _part("memory_info", "Device memory in bytes.", _parts.MemoryInfo)
     bar1_memory_info = _part("bar1_memory_info", "The host's window to it.", _parts.BAR1MemoryInfo)
     utilization = _part("utilization", "How busy the GPU is.", _parts.Utilization)
-    attributes = _record("device_get_attributes_v2", "What a MIG device has.", _parts.DeviceAttributes)
-    dynamic_pstates_info = _record(
-        "device_get_dynamic_pstates_info", "How busy its parts are.", _parts.GpuDynamicPstatesInfo
-    )
+    attributes = _part("attributes", "What a MIG device has.", _parts.DeviceAttributes)
+    dynamic_pstates_info = _part("dynamic_pstates_info", "How busy its parts are.", _parts.GpuDynamicPstatesInfo)
 
     @property
     def compute_running_processes(self) -> list[_parts.ProcessInfo]:
@@ -159,7 +159,7 @@ class Device:
     # ---- clocks, heat, state
 
     performance_state = _get("performance_state", "0 is the fastest.", int)
-    cooler = _record("device_get_cooler_info", "How it is cooled.", _parts.CoolerInfo)
+    cooler = _part("cooler", "How it is cooled.", _parts.CoolerInfo)
     num_fans = _get("num_fans", "How many fans it has.", int)
     is_display_active = _get("is_display_active", "True when something is shown.", bool)
     is_display_connected = _get("is_display_connected", "True when a display is connected.", bool)
@@ -232,25 +232,22 @@ class Device:
 
     def get_fan(self, fan: int = 0) -> _parts.FanInfo:
         """A fan by number."""
-        self._native.check_fan(fan)
+        self._native.get_fan(fan)  # raises where there is none
         return _parts.FanInfo(self._handle, fan)
 
     # ---- fields, links, neighbours
 
     def get_field_values(self, field_ids: list[int | tuple[int, int]]) -> _parts.FieldValues:
         """Ask several of NVML's fields at once: ids, or (id, scope) pairs."""
-        wanted = [(id, 0) if isinstance(id, int) else id for id in field_ids]
-        return _parts.FieldValues(self._native.get_field_values(wanted))
+        return _parts.FieldValues(self._native.get_field_values(_pairs(field_ids)))
 
     def clear_field_values(self, field_ids: list[int | tuple[int, int]]) -> None:
         """Set counters back."""
-        initialized().device_clear_field_values(self._handle, field_ids)
+        self._native.clear_field_values(_pairs(field_ids))
 
     def get_nvlink(self, link: int) -> _parts.NvlinkInfo:
         """An NVLink by number."""
-        count = self.get_nvlink_count()
-        if not 0 <= link < count:
-            raise ValueError(f"link must be at least 0 and below {count}, not {link}")
+        self._native.get_nvlink(link)  # raises where there is none
         return _parts.NvlinkInfo(self._handle, link)
 
     def get_nvlink_count(self) -> int:
@@ -259,8 +256,7 @@ class Device:
 
     def get_nvlinks(self) -> Iterable[_parts.NvlinkInfo]:
         """All its NVLinks."""
-        for link in range(self.get_nvlink_count()):
-            yield _parts.NvlinkInfo(self._handle, link)
+        return (_parts.NvlinkInfo(self._handle, link) for link in range(self.get_nvlink_count()))
 
     def get_topology_nearest_gpus(self, level: GpuTopologyLevel | str) -> Iterable[Device]:
         """The GPUs with no more than this between them and this one."""

@@ -8,7 +8,7 @@ import operator
 from typing import Any
 
 from ._device import Device
-from ._nvml import native
+from ._nvml import device_of, native
 from .typing import EventType, SystemEventType, member_of, number_of
 
 
@@ -60,8 +60,7 @@ class DeviceEvents:
     __slots__ = ("__weakref__", "_set")
 
     def __init__(self, device_handle: int, events: Any) -> None:
-        core = native()
-        self._set = core._SystemDeviceEvents(core._SystemDevice.of_handle(device_handle), _mask(EventType, events))
+        self._set = native._SystemDeviceEvents(device_of(device_handle), _mask(EventType, events))
 
     def wait(self, timeout_ms: int = 0) -> EventData:
         """Wait for the next event; raises TimeoutError (NVML's) when none comes in time."""
@@ -113,7 +112,7 @@ class RegisteredSystemEvents:
     __slots__ = ("__weakref__", "_set")
 
     def __init__(self, events: Any) -> None:
-        self._set = native()._SystemEvents(_numbers(SystemEventType, events))
+        self._set = native._SystemEvents(_numbers(SystemEventType, events))
 
     def wait(self, timeout_ms: int = 0, buffer_size: int = 1) -> SystemEvents:
         """Wait for events, at most buffer_size of them."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .._readonly import ReadOnly
-from ._nvml import initialized, native
+from ._nvml import device_of, native
 from .typing import (
     ClockId,
     ClockType,
@@ -24,10 +24,9 @@ from .typing import (
 
 
 class _Record:
-    """Reads fields of one of NVML's structures; ``_fields`` maps a name to NVML's, where they differ."""
+    """Reads fields of what the C++ library answered."""
 
     __slots__ = ("_raw",)
-    _fields: dict[str, str] = {}
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -38,13 +37,8 @@ class _Record:
 
 
 def _field(name: str, doc: str) -> ReadOnly[Any]:
-    """A member of NVML's structure."""
+    """A member of what the C++ library answered."""
     return ReadOnly(lambda self: getattr(self._raw, name), doc)
-
-
-def _ask(function: str, doc: str, *arguments: int) -> ReadOnly[int]:
-    """The answer of one of NVML's functions about the device."""
-    return ReadOnly(lambda self: int(getattr(initialized(), function)(self._handle, *arguments)), doc)
 
 
 class MemoryInfo(_Record):
@@ -97,22 +91,12 @@ class ProcessInfo(_Record):
     pid = _field("pid", "The process's number.")
     used_gpu_memory = _field("used_gpu_memory", "Bytes of device memory it holds.")
 
-    @property
-    def gpu_instance_id(self) -> int:
-        """The GPU instance it runs on, of a MIG device. NotSupportedError on other devices."""
-        return _instance(self._raw.gpu_instance_id)
-
-    @property
-    def compute_instance_id(self) -> int:
-        """The compute instance it runs on, of a MIG device. NotSupportedError on other devices."""
-        return _instance(self._raw.compute_instance_id)
-
-
-def _instance(number: int | None) -> int:
-    if number is None:  # the device is not divided
-        nvml = initialized()
-        raise nvml.NotSupportedError(nvml.Return.ERROR_NOT_SUPPORTED)
-    return number
+    gpu_instance_id = _field(
+        "gpu_instance_id", "The GPU instance it runs on, of a MIG device. NotSupportedError on other devices."
+    )
+    compute_instance_id = _field(
+        "compute_instance_id", "The compute instance it runs on, of a MIG device. NotSupportedError on other devices."
+    )
 
 
 class RepairStatus(_Record):
@@ -121,14 +105,10 @@ class RepairStatus(_Record):
     __slots__ = ()
 
     def __init__(self, handle: int) -> None:
-        super().__init__(initialized().device_get_repair_status(handle))
+        super().__init__(device_of(handle).repair_status)
 
-    channel_repair_pending = ReadOnly[bool](
-        lambda self: bool(self._raw.b_channel_repair_pending), "A memory channel waits for a reset."
-    )
-    tpc_repair_pending = ReadOnly[bool](
-        lambda self: bool(self._raw.b_tpc_repair_pending), "A group of multiprocessors waits for a reset."
-    )
+    channel_repair_pending = _field("channel_repair_pending", "A memory channel waits for a reset.")
+    tpc_repair_pending = _field("tpc_repair_pending", "A group of multiprocessors waits for a reset.")
 
 
 class CoolerInfo(_Record):
@@ -200,8 +180,7 @@ class ThermalSettings(_List):
     __slots__ = ()
 
     def _items(self) -> list[ThermalSensor]:
-        sensors = self._raw.sensor
-        return [ThermalSensor(sensors[i], self) for i in range(self._raw.count)]
+        return [ThermalSensor(raw, self) for raw in self._raw]
 
 
 class GpuDynamicPstatesUtilization(_Record):
@@ -212,7 +191,7 @@ class GpuDynamicPstatesUtilization(_Record):
     def __init__(self, ptr: Any, owner: object = None) -> None:
         super().__init__(ptr)
 
-    is_present = ReadOnly[bool](lambda self: bool(self._raw.b_is_present), "False where the GPU has no such part.")
+    is_present = _field("is_present", "False where the GPU has no such part.")
     percentage = _field("percentage", "Per cent of the time it was busy.")
     inc_threshold = _field("inc_threshold", "Busier than this, in per cent, the clocks go up.")
     dec_threshold = _field("dec_threshold", "Less busy than this, in per cent, the clocks go down.")
@@ -224,8 +203,7 @@ class GpuDynamicPstatesInfo(_List):
     __slots__ = ()
 
     def _items(self) -> list[GpuDynamicPstatesUtilization]:
-        raw = self._raw.utilization
-        return [GpuDynamicPstatesUtilization(raw[i], self) for i in range(len(raw))]
+        return [GpuDynamicPstatesUtilization(raw, self) for raw in self._raw]
 
 
 class FieldValue(_Record):
@@ -237,12 +215,7 @@ class FieldValue(_Record):
     timestamp = _field("timestamp", "When it was read, in microseconds since 1970.")
     latency_usec = _field("latency_usec", "How long reading took, in microseconds.")
 
-    @property
-    def value(self) -> int | float:
-        """Raises where NVML could not answer."""
-        initialized().check_status(self._raw.status)
-        answer: int | float = self._raw.value
-        return answer
+    value = _field("value", "The answer; raises where NVML could not answer.")
 
 
 class FieldValues(_List):
@@ -260,7 +233,7 @@ class FieldValues(_List):
     def validate(self) -> None:
         """Raise the first error among the answers."""
         for item in self._items():
-            initialized().check_status(item._raw.status)
+            item._raw.validate()
 
 
 class _Live:
@@ -283,23 +256,23 @@ class PciInfo(_Live):
 
     bus = _field("bus", "The bus.")
     bus_id = _field("bus_id", "domain:bus:device.function.")
-    device = _field("device_", "The device on its bus.")
-    device_id = ReadOnly[int](lambda self: self._raw.pci_device_id >> 16, "What the vendor calls the device.")
-    vendor_id = ReadOnly[int](lambda self: self._raw.pci_device_id & 0xFFFF, "The vendor.")
+    device = _field("device", "The device on its bus.")
+    device_id = _field("device_id", "What the vendor calls the device.")
+    vendor_id = _field("vendor_id", "The vendor.")
     domain = _field("domain", "The domain.")
-    subsystem_id = _field("pci_sub_system_id", "The subsystem vendor and device.")
+    subsystem_id = _field("subsystem_id", "The subsystem vendor and device.")
     base_class = _field("base_class", "The PCI class of the device.")
     sub_class = _field("sub_class", "Its subclass.")
-    max_link_generation = _ask(
-        "device_get_max_pcie_link_generation", "The fastest link generation that device and system have in common."
+    max_link_generation = _field(
+        "max_link_generation", "The fastest link generation that device and system have in common."
     )
-    link_generation = _ask("device_get_gpu_max_pcie_link_generation", "The fastest link generation of the device.")
-    max_link_width = _ask("device_get_max_pcie_link_width", "The most lanes that device and system have in common.")
-    current_link_generation = _ask("device_get_curr_pcie_link_generation", "The link generation now.")
-    current_link_width = _ask("device_get_curr_pcie_link_width", "The lanes in use now.")
-    replay_counter = _ask("device_get_pcie_replay_counter", "How often a packet was sent again.")
-    tx_throughput = _ask("device_get_pcie_throughput", "KB/s to the device's peer, over 20 ms.", 0)
-    rx_throughput = _ask("device_get_pcie_throughput", "KB/s from the device's peer, over 20 ms.", 1)
+    link_generation = _field("link_generation", "The fastest link generation of the device.")
+    max_link_width = _field("max_link_width", "The most lanes that device and system have in common.")
+    current_link_generation = _field("current_link_generation", "The link generation now.")
+    current_link_width = _field("current_link_width", "The lanes in use now.")
+    replay_counter = _field("replay_counter", "How often a packet was sent again.")
+    tx_throughput = _field("tx_throughput", "KB/s to the device's peer, over 20 ms.")
+    rx_throughput = _field("rx_throughput", "KB/s from the device's peer, over 20 ms.")
 
 
 class ClockInfo(_Live):
@@ -309,7 +282,7 @@ class ClockInfo(_Live):
 
     def __init__(self, handle: int, clock_type: ClockType | str) -> None:
         super().__init__(handle)
-        self._native = native()._SystemDevice.of_handle(handle).get_clock(number_of(ClockType, clock_type))
+        self._native = device_of(handle).get_clock(number_of(ClockType, clock_type))
 
     def get_current_mhz(self, clock_id: ClockId | str = ClockId.CURRENT) -> int:
         """The clock now, or what an application may ask for."""
@@ -340,7 +313,7 @@ class FanInfo(_Live):
 
     def __init__(self, handle: int, fan: int) -> None:
         super().__init__(handle)
-        self._native = native()._SystemDevice.of_handle(handle).get_fan(fan)
+        self._native = device_of(handle).fan(fan)
 
     @property
     def speed(self) -> int:
@@ -384,13 +357,13 @@ class Temperature(_Live):
 
     def get_sensor(self) -> int:
         """The temperature of the GPU."""
-        return int(native()._SystemDevice.of_handle(self._handle).temperature)
+        return int(device_of(self._handle).temperature.get_sensor())
 
     def get_threshold(self, threshold_type: TemperatureThresholds | str) -> int:
         """The temperature at which something happens."""
         number = number_of(TemperatureThresholds, threshold_type)
-        device = native()._SystemDevice.of_handle(self._handle)
-        if device.is_threshold_deprecated(number):
+        temperature = device_of(self._handle).temperature
+        if temperature.is_threshold_deprecated(number):
             import warnings
 
             warnings.warn(
@@ -399,101 +372,87 @@ class Temperature(_Live):
                 DeprecationWarning,
                 stacklevel=2,
             )
-        return int(device.temperature_threshold(number))
+        return int(temperature.get_threshold(number))
 
     def get_thermal_settings(self, sensor_index: ThermalTarget | str) -> ThermalSettings:
         """The sensors of a part."""
         number = number_of(ThermalTarget, sensor_index)
-        return ThermalSettings(initialized().device_get_thermal_settings(self._handle, number))
+        return ThermalSettings(device_of(self._handle).temperature.get_thermal_settings(number))
 
     @property
     def margin(self) -> int:
         """How far it is from slowing down."""
-        return int(native()._SystemDevice.of_handle(self._handle).temperature_margin)
+        return int(device_of(self._handle).temperature.margin)
 
 
-class InforomInfo:
+class _Part:
+    """A part of a device; ``_native`` is the C++ library's."""
+
+    __slots__ = ("_device", "_native")
+
+
+def _look(name: str, doc: str) -> ReadOnly[Any]:
+    """What the C++ library's part answers."""
+    return ReadOnly(lambda self: getattr(self._native, name), doc)
+
+
+class InforomInfo(_Part):
     """The device's own record of itself."""
 
-    __slots__ = ("_device",)
+    __slots__ = ()
 
     def __init__(self, device: Any) -> None:
         self._device = device
+        self._native = device._native.inforom
 
-    @property
-    def image_version(self) -> str:
-        """The version of the whole record."""
-        return str(initialized().device_get_inforom_image_version(self._device._handle))
-
-    @property
-    def configuration_checksum(self) -> int:
-        """The same for GPUs that are configured alike."""
-        return int(initialized().device_get_inforom_configuration_checksum(self._device._handle))
-
-    @property
-    def board_part_number(self) -> str:
-        """The board's part number."""
-        return str(initialized().device_get_board_part_number(self._device._handle))
-
-    @property
-    def bbx_flush_time(self) -> Any:
-        """When the black box was last written: a time stamp, and how long it took."""
-        return initialized().device_get_last_bbx_flush_time(self._device._handle)
+    image_version = _look("image_version", "The version of the whole record.")
+    configuration_checksum = _look("configuration_checksum", "The same for GPUs that are configured alike.")
+    board_part_number = _look("board_part_number", "The board's part number.")
+    bbx_flush_time = _look("bbx_flush_time", "When the black box was last written: a time stamp, and how long it took.")
 
     def get_version(self, inforom: InforomObject | str) -> str:
         """The version of one part of the record."""
-        return str(initialized().device_get_inforom_version(self._device._handle, number_of(InforomObject, inforom)))
+        return str(self._native.get_version(number_of(InforomObject, inforom)))
 
     def validate(self) -> None:
         """Raise where the record is corrupt."""
-        initialized().device_validate_inforom(self._device._handle)
+        self._native.validate()
 
 
-class MigInfo:
+class MigInfo(_Part):
     """How a GPU is divided into MIG devices."""
 
-    __slots__ = ("_device",)
+    __slots__ = ()
 
     def __init__(self, device: Any) -> None:
         self._device = device
+        self._native = device._native.mig
 
-    @property
-    def is_mig_device(self) -> bool:
-        """True for a part of a GPU."""
-        return bool(self._device._native.is_mig_device)
+    is_mig_device = _look("is_mig_device", "True for a part of a GPU.")
+    pending_mode = _look("pending_mode", "What mode becomes after a reset.")
+    device_count = _look("device_count", "The most MIG devices it can have.")
 
     @property
     def mode(self) -> bool:
         """True when the GPU can be divided; can be set, for after a reset."""
-        return bool(self._device._native.mig_mode[0])
+        return bool(self._native.mode)
 
     @mode.setter
     def mode(self, value: bool) -> None:
-        initialized().device_set_mig_mode(self._device._handle, int(bool(value)))
-
-    @property
-    def pending_mode(self) -> bool:
-        """What mode becomes after a reset."""
-        return bool(self._device._native.mig_mode[1])
-
-    @property
-    def device_count(self) -> int:
-        """The most MIG devices it can have."""
-        return int(initialized().device_get_max_mig_device_count(self._device._handle))
+        self._native.mode = bool(value)
 
     @property
     def parent(self) -> Any:
         """The GPU a MIG device is part of."""
-        return type(self._device)._of_native(self._device._native.mig_parent)
+        return type(self._device)._of_native(self._native.parent)
 
     def get_device_by_index(self, index: int) -> Any:
         """One of the MIG devices; raises where there is none."""
-        handle = initialized().device_get_mig_device_handle_by_index(self._device._handle, index)
-        return type(self._device)._of_handle(handle)
+        return type(self._device)._of_native(self._native.get_device_by_index(index))
 
     def get_all_devices(self) -> Iterable[Any]:
         """The MIG devices there are."""
-        return map(type(self._device)._of_native, self._device._native.mig_devices)
+        return map(type(self._device)._of_native, self._native.get_all_devices())
 
 
 class _NvlinkInfo(_Live):
@@ -516,14 +475,14 @@ class NvlinkInfo(_NvlinkInfo):
         import warnings
 
         warnings.warn("NvlinkInfo.max_links is deprecated", DeprecationWarning, stacklevel=2)
-        return int(initialized().NVLINK_MAX_LINKS)
+        return int(native._SystemNvlink.max_links)
 
     @property
     def state(self) -> bool:
         """True when the link is up."""
-        return bool(initialized().device_get_nvlink_state(self._handle, self._link))
+        return bool(device_of(self._handle).nvlink(self._link).state)
 
     @property
     def version(self) -> Any:
         """The link's version."""
-        return initialized().device_get_nvlink_version(self._handle, self._link)
+        return device_of(self._handle).nvlink(self._link).version

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu/engine/schedule/random_schedule.hpp: a reproducible random order of the threads of one grid,
+// with stores that other threads see late. docs/design/schedule.md explains it.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cpu/engine/schedule/options.hpp"
+
+namespace cucpu::schedule {
+
+/// One thread of the grid.
+struct ThreadId {
+  std::uint64_t block;
+  std::uint32_t thread;
+  auto operator<=>(const ThreadId&) const = default;
+};
+
+/// The random decisions of one grid. Every decision is a hash of the seed, the thread and the
+/// number of its accesses so far. So a decision does not depend on the decisions before it, and
+/// leaving out one event (Options::kept) does not change where the others are.
+///
+/// One host thread runs the whole grid: there are no locks.
+class RandomSchedule {
+ public:
+  /// `clusters`: of the grid. `cooperative`: its blocks may rely on all blocks being resident.
+  RandomSchedule(Options, std::uint64_t clusters, bool cooperative);
+
+  /// How many clusters are resident at a time.
+  [[nodiscard]] std::uint64_t most_resident() const { return most_resident_; }
+  /// The cluster that is started as number `index`.
+  [[nodiscard]] std::uint64_t cluster(std::uint64_t index) const;
+
+  /// A thread is about to access memory: whether another thread runs first. Counts the access.
+  bool preempts(ThreadId, std::uintptr_t pc);
+  /// Which of `count` threads runs after this one.
+  [[nodiscard]] std::size_t choose(ThreadId, std::size_t count);
+
+  /// A plain store. Either memory changes now, or when the thread makes its stores visible.
+  void store(ThreadId, std::byte* address, const std::byte* value, std::size_t bytes,
+             std::uintptr_t pc);
+  /// Before the thread accesses these bytes itself: its own delayed stores to them become visible.
+  void before_access(ThreadId, const std::byte* address, std::size_t bytes);
+  /// Before an atomic operation, which may be what other threads wait for.
+  void before_atomic(ThreadId, const std::byte* address, std::size_t bytes);
+  /// A fence, a barrier, a release, or a routine that reads memory.
+  void make_stores_visible(ThreadId);
+  /// The thread has ended: its stores to `shared` become visible, others perhaps later.
+  void end(ThreadId, std::span<const std::byte> shared);
+  /// The grid has ended, or its threads wait: all stores of ended threads become visible.
+  void finish();
+
+  /// A thread yields in a loop that waits for memory.
+  void waits() { ++waits_; }
+  /// Threads have only waited for a long time, and no memory has changed.
+  [[nodiscard]] bool is_stalled(std::size_t threads);
+
+  [[nodiscard]] const Options& options() const { return options_; }
+  /// Appends the events to the log of the options. `line_of`: "file:line" of an address.
+  void write_log(const std::string& kernel,
+                 const std::function<std::string(std::uintptr_t)>& line_of) const noexcept;
+
+ private:
+  struct DelayedStore {
+    std::byte* address;
+    std::array<std::byte, 16> value;
+    std::size_t bytes;
+    [[nodiscard]] bool overlaps(const std::byte* other, std::size_t length) const {
+      return other < address + bytes && address < other + length;
+    }
+  };
+  struct Thread {
+    std::uint64_t point = 0;
+    std::uint64_t choices = 0;
+    std::deque<DelayedStore> delayed;  ///< in program order
+    // The last atomic operation: whether it changed memory is known at the next access.
+    const std::byte* atomic = nullptr;
+    std::size_t atomic_bytes = 0;
+    std::array<std::byte, 16> before_atomic{};
+  };
+  struct Hash {
+    std::size_t operator()(ThreadId id) const noexcept {
+      return static_cast<std::size_t>(id.block * 1024 + id.thread);
+    }
+  };
+
+  [[nodiscard]] std::uint64_t random(ThreadId, std::uint64_t number, std::uint64_t purpose) const;
+  bool happens(Event::Kind, ThreadId, std::uint64_t point, std::uint32_t one_in, std::uintptr_t pc);
+  void commit(const DelayedStore&);
+  void commit_overlapping(std::deque<DelayedStore>&, const std::byte* address, std::size_t bytes);
+  void commit_random(std::deque<DelayedStore>&, std::uint64_t random);
+  void note_atomic(Thread&);
+
+  const Options options_;
+  const std::uint64_t launch_;
+  const std::uint64_t clusters_;
+  std::uint64_t most_resident_;
+  std::uint64_t factor_ = 1, offset_ = 0;  ///< the order of the clusters
+  std::uint32_t preempt_one_in_, delay_one_in_, commit_one_in_;
+  std::unordered_map<ThreadId, Thread, Hash> threads_;
+  std::deque<DelayedStore> of_ended_;  ///< delayed stores of threads that have ended
+  std::uint64_t waits_ = 0;            ///< since memory changed
+  std::chrono::steady_clock::time_point changed_ = std::chrono::steady_clock::now();
+  struct Logged {
+    Event event;
+    std::uintptr_t pc;
+  };
+  std::vector<Logged> logged_;
+};
+
+}  // namespace cucpu::schedule
