@@ -21,8 +21,7 @@ FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::strin
   std::string key = compiler_identity() + "\n" + digest + "\nfunctions\n" +
                     std::to_string(optimization) + "\n" + std::to_string(settings.check->kinds) +
                     (settings.schedule ? "\nschedule" : "") + "\n" +
-                    std::to_string(static_cast<int>(settings.nans)) +
-                    (debug ? "\ndebug" : "") +
+                    std::to_string(static_cast<int>(settings.nans)) + (debug ? "\ndebug" : "") +
                     (settings.coverage_folder.empty() ? "" : "\ncoverage");
   for (const std::string& name : wanted) key += "\n" + name;
   key = cucpu::digest(key);

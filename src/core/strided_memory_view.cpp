@@ -193,9 +193,9 @@ int StridedMemoryView::device_id() const noexcept {
 
 StridedMemoryView StridedMemoryView::view(dlpack::DLDataType dtype) const {
   if (dtype.bits * dtype.lanes != dtype_.bits * dtype_.lanes) {
-    throw std::invalid_argument{"view(): a type of another size needs a layout: " +
-                                std::to_string(dtype.bits) + " bits instead of " +
-                                std::to_string(dtype_.bits)};
+    throw std::invalid_argument{
+        "view(): a type of another size needs a layout: " + std::to_string(dtype.bits) +
+        " bits instead of " + std::to_string(dtype_.bits)};
   }
   StridedMemoryView other = *this;
   other.dtype_ = dtype;

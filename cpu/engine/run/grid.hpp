@@ -126,7 +126,8 @@ class Grid {
   std::shared_ptr<const TierUp> tier_up_;
   std::unique_ptr<GridObserver> observer_;
   std::unique_ptr<schedule::RandomSchedule> schedule_;
-  bool serial_;  ///< check mode, debug mode and random schedules: one host thread runs the whole grid
+  bool serial_;  ///< check mode, debug mode and random schedules: one host thread runs the whole
+                 ///< grid
   std::atomic<bool> run_by_someone_{false};
   LaunchShape shape_;
   const std::byte* params_;

@@ -83,7 +83,6 @@ class ModuleTranslator {
   std::vector<llvm::GlobalVariable*> variables;  ///< by index in source.variables; null for .shared
 
  private:
-
   bool has_debug_ = false;
 };
 

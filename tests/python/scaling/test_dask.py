@@ -232,7 +232,7 @@ def test_thousands_of_buffers_between_workers_leave_memory_flat(client, resident
         assert sum(used.values()) <= 16 << 20, used
         return [resident(pid) for pid in pids.values()]
 
-    for i in range(4):
+    for _ in range(4):
         turn(0, 25)
     before = sizes()
     for i in range(TURNS // 25):

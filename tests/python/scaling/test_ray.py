@@ -13,7 +13,7 @@ import pytest
 from cuda.core import Device, DeviceMemoryResource, DeviceMemoryResourceOptions, PinnedMemoryResource
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-import ray.cloudpickle  # noqa: E402
+import ray.cloudpickle  # noqa: E402, F811
 
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors cannot import a test
 pytestmark = pytest.mark.cpu_only  # needs several devices

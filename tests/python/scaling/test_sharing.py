@@ -18,8 +18,8 @@ from cuda.core import (
     EventOptions,
     PinnedMemoryResource,
     PinnedMemoryResourceOptions,
+    _exporter,
 )
-from cuda.core import _exporter
 
 NOT_SUPPORTED = 801
 
@@ -196,7 +196,7 @@ def run():
     process = stranger()
     text = process(make)
     process.close()
-    with pytest.raises(RuntimeError, match="cannot be reached.*by value"):
+    with pytest.raises(RuntimeError, match=r"cannot be reached.*by value"):
         pickle.loads(text)
 
 
@@ -215,7 +215,7 @@ def run():
     where = "import pickle\ndef run(text):\n    kept['it'] = pickle.loads(text)\n    return kept['it'].device_id"
     text = stranger()(make)
     assert stranger(CUDA_VISIBLE_DEVICES="3,2")(where, text) == 1  # the same device under another number
-    with pytest.raises(RuntimeError, match="does not see.*CUDA_VISIBLE_DEVICES"):
+    with pytest.raises(RuntimeError, match=r"does not see.*CUDA_VISIBLE_DEVICES"):
         stranger(CUDA_VISIBLE_DEVICES="0,1")(where, text)
 
 
