@@ -36,8 +36,8 @@ def _size_of_buffer(buffer: Any) -> int:
 def _size_of_view(view: Any) -> int:
     """A view keeps the whole buffer that it sees; of other arrays it counts its elements."""
     source = view.exporting_obj
-    seen: int = getattr(source, "nbytes", None) or getattr(source, "size", 0)
-    return sys.getsizeof(view) + max(seen, view.size * view._itemsize())
+    seen = int(getattr(source, "nbytes", 0) or getattr(source, "size", 0))
+    return sys.getsizeof(view) + max(seen, int(view.size * view._itemsize()))
 
 
 def register_device_objects() -> None:
