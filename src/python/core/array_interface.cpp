@@ -234,7 +234,7 @@ std::int64_t address_of(nb::handle stream) {
                       : address;
 }
 
-/// The same for device memory, which somebody must name a stream for. 0 stands for the legacy
+/// The same for device memory, for which the caller must name a stream. 0 stands for the legacy
 /// default stream.
 std::int64_t consumer_of(nb::handle stream) {
   if (stream.is_none())

@@ -129,7 +129,7 @@ PyBuffer& writable_buffer(PyObject* object) {
   PyBuffer& buffer = open_buffer(object);
   if (buffer.readonly)
     throw nb::type_error(
-        "the buffer is read-only: its memory is shared with whoever sent it; copy it to a buffer "
+        "the buffer is read-only: its memory is shared with its sender; copy it to a buffer "
         "of your own");
   return buffer;
 }
@@ -675,7 +675,7 @@ void bind_buffer(nb::module_& m) {
   m.def("buffer_without_stream", [](nb::handle ptr, nb::handle size, nb::handle mr) {
     return from_handle(nb::type<PyBuffer>(), ptr, size, mr, nb::none(), nb::handle{});
   });
-  // Memory that somebody else keeps, for a buffer that was sent.
+  // Memory with another owner, for a buffer that was sent.
   m.def(
       "buffer_in_place",
       [](nb::handle ptr, nb::handle size, nb::handle owner, bool readonly) {
