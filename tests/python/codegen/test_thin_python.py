@@ -84,7 +84,7 @@ BRANCHES: dict[str, tuple[int, str]] = {
     "_dataclass.py": (3, "dataclasses without the import"),
     "_device.py": (1, "a named tuple"),
     "_errors.py": (1, "exceptions that pickle"),
-    "_exporter.py": (26, "a thread that answers other processes about objects of Python"),
+    "_exporter.py": (27, "a thread that answers other processes about objects of Python"),
     "_graphics.py": (7, "a context manager over the C++ resource"),
     "_ipc.py": (14, "pickling, file descriptors of multiprocessing"),
     "_linker.py": (9, "arguments; warnings"),
