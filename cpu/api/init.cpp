@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "cpu/base/environment.hpp"
 #include "cpu/base/log.hpp"
 #include "cpu/device/context.hpp"
 #include "cpu/device/device.hpp"
@@ -18,6 +19,7 @@
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/peer_access.hpp"
+#include "cpu/engine/schedule/options.hpp"
 #include "cpu/exec/thread_pool.hpp"
 #include "cpu/graph/device_launch.hpp"
 #include "cpu/mem/allocation.hpp"
@@ -146,6 +148,10 @@ void initialize() {
   };
   try {
     static_cast<void>(cucpu::check::Options::from_environment());
+    static_cast<void>(cucpu::schedule::Options::from_environment());
+  } catch (const cucpu::environment::Invalid& error) {
+    std::fprintf(stderr, "cucore: %s\n", error.what());
+    throw cucpu::LoadError{1, error.what()};
   } catch (const cucpu::LoadError& error) {  // printed, because cuInit has no log
     std::fprintf(stderr, "cucore: %s\n", error.what());
     throw;

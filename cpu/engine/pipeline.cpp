@@ -138,9 +138,9 @@ constexpr Action llvm_module{Action::Kind::llvm, [](C& c) { c.analyses->run(c.mo
 // ---- Conditions ----
 
 constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check; }};
-constexpr Condition kCoverage{"kernel coverage", [](const C& c) { return c.coverage != nullptr; }};
 constexpr Condition kRandomSchedule{"random schedule", [](const C& c) { return c.job.schedule; }};
 constexpr Condition kNoDebugger{"not in debug mode", [](const C& c) { return !c.job.debug; }};
+constexpr Condition kCoverage{"kernel coverage", [](const C& c) { return c.coverage != nullptr; }};
 constexpr Condition kSeveralDevices{
     "several devices", [](const C&) { return static_cast<bool>(peer_access_check()); }};
 constexpr Condition kFixNans{"f64 NaNs differ from a GPU", [](const C& c) { return c.fix_nans; }};

@@ -77,9 +77,9 @@ Settings Settings::from_environment() try {
   s.cache_limit = static_cast<std::uint64_t>(
       number("CUCORE_CACHE_SIZE", 512, 1e12, "a number of MiB") * 1048576.0);
   s.time_limit = environment::timeout_seconds();
+  s.debug = word("CUCORE_DEBUG", {{"0", Debug::off}, {"1", Debug::on}}, s.debug, "0 or 1");
   if (const auto folder = environment::text("CUCORE_COVERAGE"))
     s.coverage_folder = std::filesystem::absolute(*folder).string();
-  s.debug = word("CUCORE_DEBUG", {{"0", Debug::off}, {"1", Debug::on}}, s.debug, "0 or 1");
   s.check = std::make_shared<check::Options>(check::Options::from_environment());
   s.schedule = schedule::Options::from_environment();
   return s;

@@ -33,7 +33,7 @@ FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::strin
       }
     }
   }
-  FunctionsObject functions = compile_functions(bitcode, wanted, optimization, debug, settings);
+  FunctionsObject functions = compile_functions(bitcode, wanted, optimization, settings, debug);
   report(settings, "address-taken functions: compiled");
   cache_.put(key, functions.pack());
   return functions;

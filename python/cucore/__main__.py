@@ -19,6 +19,12 @@ def device_number(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1")
+    return int(text)
+
+
 def _add_coverage_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data", metavar="FOLDER", default=".cucore_coverage", help="where the counts are (.cucore_coverage)"
@@ -31,12 +37,6 @@ def _add_coverage_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--branch", action="store_true", help="with branches in that data, as `coverage run --branch`")
     command.add_argument("--omit", metavar="PATTERN", action="append", default=[], help="leave out files of this name")
     command.add_argument("--fail-under", metavar="PERCENT", type=float, help="exit with 2 below this coverage")
-
-
-def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1")
-    return int(text)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -58,6 +58,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="device memory that a test leaves allocated: name the test at the end (default), and fail the run",
     )
     group.addoption(
+        "--cuda-schedules",
+        type=int,
+        metavar="N",
+        help="run each test with N random orders of the threads of its kernels, until one fails (CPU device)",
+    )
+    group.addoption(
         "--cuda-check",
         type=_checks,
         metavar="KINDS",
@@ -71,12 +77,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "(default: reset the CPU device; a new process on a GPU)",
     )
     pytest_coverage.add_options(group)
-    group.addoption(
-        "--cuda-schedules",
-        type=int,
-        metavar="N",
-        help="run each test with N random orders of the threads of its kernels, until one fails (CPU device)",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -58,13 +58,6 @@ def environment(
     return result
 
 
-def with_python(command: Sequence[str]) -> list[str]:
-    """The command with this Python before a script, -c or -m."""
-    if command[0].endswith(".py") or command[0] in ("-c", "-m"):
-        return [sys.executable, *command]
-    return list(command)
-
-
 def command_of(caller: str, program: Sequence[str], device: str = "cpu") -> list[str] | int:
     """The command line of a program, with the path of its executable first; an exit status where it cannot be started."""
     command = list(program)
@@ -76,7 +69,8 @@ def command_of(caller: str, program: Sequence[str], device: str = "cpu") -> list
     if device == "cpu" and not (CPU_DRIVER_FOLDER / "libcuda.so.1").exists():
         terminal.complain(caller, "this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)")
         return 1
-    command = with_python(command)
+    if command[0].endswith(".py") or command[0] in ("-c", "-m"):
+        command.insert(0, sys.executable)
     executable = shutil.which(command[0])
     if executable is None:
         terminal.complain(caller, f"{command[0]}: no such program")

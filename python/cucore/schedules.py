@@ -10,7 +10,6 @@ CUCORE_CPU_SCHEDULE=seed:N chooses the order (docs/guide/schedules.md).
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import terminal
-from .run import environment, with_python
+from .run import command_of, environment
 
 VARIABLE = "CUCORE_CPU_SCHEDULE"
 
@@ -85,8 +84,8 @@ class Runner:
     """Runs one program again and again."""
 
     def __init__(self, program: Sequence[str], folder: Path) -> None:
-        self.command = with_python(program)
-        self.environment = environment("cpu", executable=shutil.which(self.command[0]))
+        self.command = program
+        self.environment = environment("cpu", executable=program[0])
         self.errors = b""
         self.folder = folder
         self.runs = 0
@@ -119,15 +118,11 @@ def progress(text: str) -> None:
 
 def schedules(program: Sequence[str], seeds: int, first: int, reduces: bool) -> int:
     """The command: 0 when all seeds end as the program does without a seed, 1 when one does not."""
-    program = program[1:] if program[:1] == ["--"] else program
-    if not program:
-        terminal.complain("schedules", "name a program, as in `cucore schedules script.py`")
-        return 2
-    if shutil.which(with_python(program)[0]) is None:
-        terminal.complain("schedules", f"{program[0]}: no such program")
-        return 127
+    command = command_of("schedules", program)
+    if isinstance(command, int):
+        return command
     with tempfile.TemporaryDirectory(prefix="cucore-schedules-") as folder:
-        runner = Runner(program, Path(folder))
+        runner = Runner(command, Path(folder))
         expected = runner.run("")
         if expected.status != 0:
             errors = runner.errors.decode(errors="replace").rstrip()

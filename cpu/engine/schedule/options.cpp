@@ -12,9 +12,12 @@
 namespace cucpu::schedule {
 namespace {
 
-constexpr const char* kName = "CUCORE_CPU_SCHEDULE";
 constexpr const char* kExpected =
     "seed:N, such as seed:7, then ,keep:EVENTS (or @FILE) and ,log:FILE";
+
+[[noreturn]] void refuse(const std::string& value, const char* expected) {
+  throw environment::Invalid{"CUCORE_CPU_SCHEDULE", value, expected};
+}
 
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
@@ -29,7 +32,7 @@ std::set<Event> parse_events(const std::string& list, const std::string& value) 
   char separator = '+';
   if (list.starts_with('@')) {
     std::ifstream file{list.substr(1)};
-    if (!file) throw environment::Invalid{kName, value, "a file that can be read after keep:@"};
+    if (!file) refuse(value, "a file that can be read after keep:@");
     text.assign(std::istreambuf_iterator<char>{file}, {});
     separator = '\n';
   }
@@ -38,7 +41,7 @@ std::set<Event> parse_events(const std::string& list, const std::string& value) 
   for (std::string item; std::getline(items, item, separator);) {
     if (item.empty()) continue;
     const auto event = Event::parse(item.substr(0, item.find(' ')));  // a log has more after it
-    if (!event) throw environment::Invalid{kName, value, "events such as p0.3.17.4 after keep:"};
+    if (!event) refuse(value, "events such as p0.3.17.4 after keep:");
     events.insert(*event);
   }
   return events;
@@ -70,7 +73,7 @@ std::optional<Event> Event::parse(const std::string& text) {
 }
 
 std::optional<Options> Options::from_environment() {
-  const auto value = environment::text(kName);
+  const auto value = environment::text("CUCORE_CPU_SCHEDULE");
   if (!value) return std::nullopt;
   Options options;
   bool has_seed = false;
@@ -78,7 +81,7 @@ std::optional<Options> Options::from_environment() {
   for (std::string item; std::getline(items, item, ',');) {
     if (item.starts_with("seed:")) {
       const auto seed = parse_number<std::uint64_t>(std::string_view{item}.substr(5));
-      if (!seed) throw environment::Invalid{kName, *value, kExpected};
+      if (!seed) refuse(*value, kExpected);
       options.seed = *seed;
       has_seed = true;
     } else if (item.starts_with("keep:")) {
@@ -86,10 +89,10 @@ std::optional<Options> Options::from_environment() {
     } else if (item.starts_with("log:") && item.size() > 4) {
       options.log = item.substr(4);
     } else {
-      throw environment::Invalid{kName, *value, kExpected};
+      refuse(*value, kExpected);
     }
   }
-  if (!has_seed) throw environment::Invalid{kName, *value, kExpected};
+  if (!has_seed) refuse(*value, kExpected);
   return options;
 }
 

@@ -41,6 +41,7 @@ ENGINE_INTERFACE = {
     "engine/check/kinds.hpp": "which checks the environment switches on",
     "engine/run/detached_thread.hpp": "named host threads with all signals blocked",
     "engine/run/try_access.hpp": "memory accesses that report a fault",
+    "engine/schedule/options.hpp": "whether the environment asks for random schedules",
     "engine/runtime/tensor_map.hpp": "layout of the opaque bytes of a tensor map",
     "engine/runtime/texture.hpp": "state of a texture object that device code reads",
 }
