@@ -25,7 +25,7 @@ struct CompileJob {
   int optimization = 4;
   bool check = false;     ///< scalar code with the instrumentation of check mode (CUCORE_CHECK)
   bool schedule = false;  ///< scalar code with schedule points (CUCORE_CPU_SCHEDULE)
-  bool debug = false;  ///< debug mode: scalar code on fibers, not optimized, nothing inlined
+  bool debug = false;     ///< debug mode: scalar code on fibers, not optimized, nothing inlined
   /// Code for launches whose parameters satisfy `ObjectCode::assumed` and `reached`.
   bool aligned = true;
   /// Vector code that is expensive to optimize is baseline code (ObjectCode::baseline).

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "cpu/base/numa.hpp"
 #include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/exec/execution_context.hpp"
 
@@ -64,7 +65,10 @@ void ThreadPool::configure(unsigned threads) {
 }
 
 void ThreadPool::spawn(bool extra) {
-  start_detached_thread("cucore-worker", [this, extra] { worker(extra); });
+  start_detached_thread("cucore-worker", [this, extra, number = alive_, all = target_] {
+    stay_on_node(number, all);
+    worker(extra);
+  });
   ++alive_;
 }
 

@@ -101,7 +101,9 @@ def main(n: int = 384, block: int = 128, steps: int = 4) -> None:
 
         plate = blocks_a
         for _ in range(steps):
-            plate = da.map_overlap(heat_step, plate, depth=1, boundary=0.0, dtype=np.float32, meta=np.empty((0, 0), np.float32))
+            plate = da.map_overlap(
+                heat_step, plate, depth=1, boundary=0.0, dtype=np.float32, meta=np.empty((0, 0), np.float32)
+            )
         expected = a
         for _ in range(steps):
             wide = np.pad(expected, 1)

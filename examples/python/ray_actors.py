@@ -61,7 +61,13 @@ def main(n: int = 1 << 20) -> None:
         return
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     devices = Device.get_all_devices()
-    ray.init(num_cpus=len(devices), num_gpus=len(devices), include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(
+        num_cpus=len(devices),
+        num_gpus=len(devices),
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="error",
+    )
     try:
         actor = ray.remote(num_gpus=1, num_cpus=0)(Worker)
         workers = [actor.remote() for _ in devices]

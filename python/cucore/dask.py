@@ -30,21 +30,24 @@ def register_sizeof(sizeof: Any) -> None:
 
 def _size_of_buffer(buffer: Any) -> int:
     """Memory of another process is counted there."""
-    return sys.getsizeof(buffer) + (0 if buffer.is_mapped else buffer.size)
+    return sys.getsizeof(buffer) + (0 if buffer.is_mapped else int(buffer.size))
 
 
 def _size_of_view(view: Any) -> int:
     """A view keeps the whole buffer that it sees; of other arrays it counts its elements."""
     source = view.exporting_obj
-    seen: int = getattr(source, "nbytes", None) or getattr(source, "size", 0)
-    return sys.getsizeof(view) + max(seen, view.size * view._itemsize())
+    seen = int(getattr(source, "nbytes", 0) or getattr(source, "size", 0))
+    return sys.getsizeof(view) + max(seen, int(view.size * view._itemsize()))
 
 
 def register_device_objects() -> None:
     """Lets the workers of dask-cuda spill buffers and views in device memory to the host."""
+    from importlib import import_module
+
     from cuda.core import Buffer
     from cuda.core.utils import StridedMemoryView
-    from dask_cuda.is_device_object import is_device_object
+
+    is_device_object: Any = import_module("dask_cuda.is_device_object").is_device_object
 
     def is_on_device(thing: Any) -> bool:
         return bool(thing.is_device_accessible and not getattr(thing, "is_host_accessible", False))

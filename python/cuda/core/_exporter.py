@@ -35,6 +35,7 @@ class _Exporter:
     """What one process offers to others."""
 
     def __init__(self, file_descriptor_of: Callable[[bytes], int]) -> None:
+        self.pid = os.getpid()
         self.key = os.urandom(32)
         self.name = b"cucore-" + os.urandom(16).hex().encode()
         self._file_descriptor_of = file_descriptor_of
@@ -42,7 +43,7 @@ class _Exporter:
         self._next = 1
         self._by_number: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._numbers: dict[bytes, tuple[int, weakref.ref[Any]]] = {}
-        self._links: set[socket.socket] = set()
+        self._links: dict[socket.socket, dict[int, list[Any]]] = {}  # what each process has open
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.bind(b"\0" + self.name)
         self._socket.listen(128)
@@ -83,6 +84,8 @@ class _Exporter:
         return self._by_number.get(number)
 
     def close(self) -> None:
+        for held in list(self._links.values()):
+            held.clear()  # before the interpreter ends
         for link in [self._socket, *self._links]:
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_RDWR)
@@ -100,12 +103,12 @@ class _Exporter:
             if _CREDENTIALS.unpack(credentials)[1] != os.geteuid():
                 link.close()
                 continue
-            self._links.add(link)
+            self._links[link] = {}
             threading.Thread(target=self._serve, args=(link,), name="cucore export", daemon=True).start()
 
     def _serve(self, link: socket.socket) -> None:
         """Answers one process until it ends; what it held then goes back."""
-        held: dict[int, list[Any]] = {}
+        held = self._links[link]
         try:
             if not hmac.compare_digest(link.recv(LONGEST_MESSAGE), self.key):
                 link.send(NO)
@@ -117,7 +120,7 @@ class _Exporter:
             pass  # the process has ended, or this one does, or it sends what is no message
         finally:
             held.clear()
-            self._links.discard(link)
+            self._links.pop(link, None)
             link.close()
 
     def _answer(self, link: socket.socket, kind: bytes, rest: bytes, held: dict[int, list[Any]]) -> None:
@@ -148,7 +151,7 @@ def exporter(file_descriptor_of: Callable[[bytes], int]) -> _Exporter:
     """This process's exporter, started by the first call; the argument finds pools by the bytes of their UUID."""
     global _mine
     with _lock:
-        if _mine is None:
+        if _mine is None or _mine.pid != os.getpid():  # a forked child has no threads of its parent
             _mine = _Exporter(file_descriptor_of)
         return _mine
 
@@ -156,7 +159,7 @@ def exporter(file_descriptor_of: Callable[[bytes], int]) -> _Exporter:
 @atexit.register
 def _end() -> None:
     _links.clear()
-    if _mine is not None:
+    if _mine is not None and _mine.pid == os.getpid():  # the sockets of a forked child are its parent's
         _mine.close()
 
 

@@ -399,7 +399,9 @@ def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable[[C
     return decorate
 
 
-def _rebuild_view(source: Any, shape: Any, strides: Any, dtype: Any, itemsize: int, readonly: bool) -> StridedMemoryView:
+def _rebuild_view(
+    source: Any, shape: Any, strides: Any, dtype: Any, itemsize: int, readonly: bool
+) -> StridedMemoryView:
     """A pickled view, of the object that came with it."""
     if isinstance(source, _core.Buffer):
         size = itemsize if dtype is None else None

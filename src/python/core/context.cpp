@@ -13,7 +13,8 @@ void bind_context(nb::module_& m) {
       "True");
   set_module(cls);
   forbid_new<"Device.set_current() or Device.create_context()">(cls);
-  forbid_pickling<"a Context cannot be pickled: it belongs to this process; pickle the Device">(cls);
+  forbid_pickling<"a Context cannot be pickled: it belongs to this process; pickle the Device">(
+      cls);
   cls.def(
       "close",
       [](Context& c) {

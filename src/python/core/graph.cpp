@@ -258,8 +258,9 @@ void bind_exec(nb::module_& m) {
       ">>> graph[node].update(dst=buffer, value=8, width=buffer.size)  # for the launches to come\n"
       ">>> graph.close()");
   nb::setattr(cls, "__module__", nb::str("cuda.core.graph"));
-  forbid_pickling<"a Graph cannot be pickled: it names memory and code of this process; pickle the "
-                  "kernels and the buffers, and build the graph where it runs">(cls);
+  forbid_pickling<
+      "a Graph cannot be pickled: it names memory and code of this process; pickle the "
+      "kernels and the buffers, and build the graph where it runs">(cls);
   def_fast<graph_launch>(cls, "launch",
                          "launch($self, stream)\n--\n\nRun the whole graph, ordered on a stream.");
   def_fast<graph_upload>(

@@ -168,7 +168,9 @@ def test_release_of_a_future_frees_device_memory(client):
 
 def test_worker_spills_buffers_and_reads_them_back(client):
     first, _ = workers(client)
-    made = client.map(make, range(8), size=16 << 20, pinned=False, workers=[first], pure=False)  # 128 MiB, the limit is 80
+    made = client.map(
+        make, range(8), size=16 << 20, pinned=False, workers=[first], pure=False
+    )  # 128 MiB, the limit is 80
     distributed.wait(made)
 
     def spilled(dask_worker: Any) -> tuple[int, int]:
@@ -232,7 +234,7 @@ def test_thousands_of_buffers_between_workers_leave_memory_flat(client, resident
         assert sum(used.values()) <= 16 << 20, used
         return [resident(pid) for pid in pids.values()]
 
-    for i in range(4):
+    for _ in range(4):
         turn(0, 25)
     before = sizes()
     for i in range(TURNS // 25):
@@ -291,5 +293,7 @@ if __name__ == "__main__":
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"['0,1', '1,0'] {list(range(16))} 2 "), done.stdout
-    counts = [int(n) for n in done.stdout.rpartition("[")[2].replace("(", "").replace(")", "").replace("]", "").split(",")]
+    counts = [
+        int(n) for n in done.stdout.rpartition("[")[2].replace("(", "").replace(")", "").replace("]", "").split(",")
+    ]
     assert counts[1] + counts[3] >= 4, done.stdout  # 128 MB on devices of 40 MB each: the rest is on the host

@@ -13,9 +13,9 @@ import pytest
 from cuda.core import Device, DeviceMemoryResource, DeviceMemoryResourceOptions, PinnedMemoryResource
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-import ray.cloudpickle  # noqa: E402
+from ray import cloudpickle  # noqa: E402
 
-ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors cannot import a test
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors cannot import a test
 pytestmark = pytest.mark.cpu_only  # needs several devices
 SIZE = 4 << 20
 

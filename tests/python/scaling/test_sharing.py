@@ -7,6 +7,8 @@ import gc
 import os
 import pickle
 import socket
+import subprocess
+import sys
 
 import pytest
 from cuda.core import (
@@ -18,8 +20,8 @@ from cuda.core import (
     EventOptions,
     PinnedMemoryResource,
     PinnedMemoryResourceOptions,
+    _exporter,
 )
-from cuda.core import _exporter
 
 NOT_SUPPORTED = 801
 
@@ -110,7 +112,9 @@ def test_importer_forwards_a_buffer_to_a_third_process(device, stream, stranger)
     forwarded = first(
         "import pickle\ndef run():\n    return pickle.dumps(kept['it'])",
     )
-    assert second("import pickle\n" + ADD_ONE.replace("run(buffer):", "run(text):\n    buffer = pickle.loads(text)"), forwarded) == (True, 3)
+    assert second(
+        "import pickle\n" + ADD_ONE.replace("run(buffer):", "run(text):\n    buffer = pickle.loads(text)"), forwarded
+    ) == (True, 3)
     assert set(content(buffer, stream)) == {4}
 
 
@@ -196,7 +200,7 @@ def run():
     process = stranger()
     text = process(make)
     process.close()
-    with pytest.raises(RuntimeError, match="cannot be reached.*by value"):
+    with pytest.raises(RuntimeError, match=r"cannot be reached.*by value"):
         pickle.loads(text)
 
 
@@ -215,7 +219,7 @@ def run():
     where = "import pickle\ndef run(text):\n    kept['it'] = pickle.loads(text)\n    return kept['it'].device_id"
     text = stranger()(make)
     assert stranger(CUDA_VISIBLE_DEVICES="3,2")(where, text) == 1  # the same device under another number
-    with pytest.raises(RuntimeError, match="does not see.*CUDA_VISIBLE_DEVICES"):
+    with pytest.raises(RuntimeError, match=r"does not see.*CUDA_VISIBLE_DEVICES"):
         stranger(CUDA_VISIBLE_DEVICES="0,1")(where, text)
 
 
@@ -251,3 +255,43 @@ def test_event_reaches_a_stranger(device, stream, stranger):
     assert stranger()("def run(event):\n    event.sync()\n    return event.is_done", event) is True
     with pytest.raises(TypeError, match="ipc_enabled=True"):
         pickle.dumps(device.create_event())
+
+
+def test_forked_child_that_ends_leaves_the_exporter_alone(device, stream, stranger):
+    buffer = filled(shared_pool(device), stream, 4)
+    process = stranger()
+    assert process(ADD_ONE, buffer) == (True, 4)
+    child = os.fork()
+    if child == 0:
+        _exporter._end()  # what the end of an interpreter calls
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert process(ADD_ONE, buffer) == (True, 5) and stranger()(ADD_ONE, buffer) == (True, 6)
+
+
+def test_process_with_open_buffers_ends_without_leaks(stranger):
+    """Neither side closes anything before its interpreter ends."""
+    source = """
+import pickle, subprocess, sys
+from cuda.core import Device, DeviceMemoryResource, DeviceMemoryResourceOptions
+device = Device(0)
+device.set_current()
+pool = DeviceMemoryResource(device, DeviceMemoryResourceOptions(ipc_enabled=True))
+buffer = pool.allocate(64, stream=device.create_stream())
+other = "import pickle, sys; b = pickle.loads(bytes.fromhex(sys.argv[1])); print(b.size, flush=True); sys.stdin.read()"
+child = subprocess.Popen([sys.executable, "-c", other, pickle.dumps(buffer).hex()], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+assert child.stdout.readline() == b"64\\n"
+home = pickle.loads(pickle.dumps(buffer))
+if len(sys.argv) > 1:
+    child.stdin.close()
+    assert child.wait() == 0
+"""
+    for order in ([], ["child first"]):
+        done = subprocess.run(
+            [sys.executable, "-c", source, *order],
+            env=os.environ | {"CUCORE_LEAK_WARNINGS": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0 and "leaked" not in done.stderr, done.stderr

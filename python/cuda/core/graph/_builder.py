@@ -40,7 +40,9 @@ class GraphBuilder:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("a GraphBuilder cannot be pickled: it captures on a stream of this process; build the graph where it runs")
+        raise TypeError(
+            "a GraphBuilder cannot be pickled: it captures on a stream of this process; build the graph where it runs"
+        )
 
     @classmethod
     def _init(cls, stream: Any) -> GraphBuilder:
