@@ -15,8 +15,8 @@ PAGES = [*DESIGN, ROOT / "docs" / "glossary.md", ROOT / "HACKING.md"]
 FILE = re.compile(r"`([\w./-]+\.(?:cpp|hpp|py|json|def|md|S|c|xz|pyi))`")
 FOLDER = re.compile(r"`((?:api|bench|cmake|codegen|cpu|docs|examples|include|python|src|tests|tools)(?:/[\w-]+)+/?)`")
 ROUTINE = re.compile(r"\bcucpu_rt_\w*[a-z0-9]\b(?!_|\*|<)")
-# Not in the tree: written by a build, or what must not exist.
-ELSEWHERE = {"build/coverage/lines.json", "cuda/__init__.py"}
+# Not in the tree: written by a build or a program, or what must not exist.
+ELSEWHERE = {"build/coverage/lines.json", "MODULE.json", "cuda/__init__.py"}
 
 
 def tracked() -> list[str]:
