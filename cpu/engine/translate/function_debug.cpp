@@ -145,19 +145,21 @@ void FunctionDebug::update_position() {
 /// Variables that move between registers: their places from here to the end of the block.
 void FunctionDebug::update_values() {
   if (!source_ || t_.b.GetInsertBlock()->getTerminator() != nullptr) return;
+  llvm::DIBuilder& builder = t_.module.debug;
+  llvm::BasicBlock* const block = t_.b.GetInsertBlock();
   for (const SourceVariable& variable : source_->variables) {
     if (variable.fixed) continue;
     llvm::Value* place = nullptr;
-    for (const SourcePlace& candidate : variable.places)
+    bool ends = false;
+    for (const SourcePlace& candidate : variable.places) {
+      ends |= candidate.end == statement_;
       if (candidate.begin <= statement_ && statement_ < candidate.end)
         place = register_of(candidate.reg);
-    const std::uint64_t deref[] = {DW_OP_deref};
-    llvm::DIBuilder& builder = t_.module.debug;
-    llvm::BasicBlock* const block = t_.b.GetInsertBlock();
+    }
     if (place)
-      builder.insertDbgValueIntrinsic(place, variable.variable, builder.createExpression(deref),
-                                      variable.where, block);
-    else
+      builder.insertDbgValueIntrinsic(
+          place, variable.variable, builder.createExpression({DW_OP_deref}), variable.where, block);
+    else if (ends)
       builder.insertDbgValueIntrinsic(llvm::PoisonValue::get(t_.b.getInt32Ty()), variable.variable,
                                       builder.createExpression(), variable.where, block);
   }
@@ -361,14 +363,18 @@ void FunctionDebug::declare_registers() {
   }
 }
 
-llvm::AllocaInst* FunctionDebug::register_of(std::string_view name) const {
-  for (std::size_t r = 0; r < t_.source.registers.size(); ++r) {
-    const ptx::Register& reg = t_.source.registers[r];
-    if (!name.starts_with(reg.name) || reg.component >= 0) continue;
-    const std::string_view rest = name.substr(reg.name.size());
-    if (reg.number < 0 ? rest.empty() : rest == std::to_string(reg.number)) return t_.registers_[r];
+llvm::AllocaInst* FunctionDebug::register_of(const std::string& name) {
+  if (registers_.empty()) {
+    for (std::size_t r = 0; r < t_.source.registers.size(); ++r) {
+      const ptx::Register& reg = t_.source.registers[r];
+      if (reg.component >= 0) continue;
+      std::string full{reg.name};
+      if (reg.number >= 0) full += std::to_string(reg.number);
+      registers_.try_emplace(std::move(full), t_.registers_[r]);
+    }
   }
-  return nullptr;
+  const auto found = registers_.find(name);
+  return found == registers_.end() ? nullptr : found->second;
 }
 
 DIType* FunctionDebug::type_of(Type type) {

@@ -52,15 +52,16 @@ class FunctionDebug {
   void declare_source_variables();
   void declare_parameters();
   void declare_registers();
-  llvm::AllocaInst* register_of(std::string_view name) const;
+  llvm::AllocaInst* register_of(const std::string& name);
   llvm::DIType* type_of(ptx::Type);
   llvm::DIType* type_of(const ptx::Variable&, ptx::Type element);
   std::vector<ptx::Type> shared_elements() const;
 
   FunctionTranslator& t_;
-  const SourceFunction* source_ = nullptr;  ///< from DWARF
-  bool of_ptx_ = false;                     ///< lines of the PTX text
-  std::vector<std::uint32_t> changes_;      ///< statements where a scope or a place changes
+  std::unordered_map<std::string, llvm::AllocaInst*> registers_;  ///< by name; see register_of()
+  const SourceFunction* source_ = nullptr;                        ///< from DWARF
+  bool of_ptx_ = false;                                           ///< lines of the PTX text
+  std::vector<std::uint32_t> changes_;  ///< statements where a scope or a place changes
   std::size_t next_change_ = 0;
   std::uint32_t statement_ = 0;
   bool in_prologue_ = false;  ///< statements that only fetch parameters

@@ -47,7 +47,19 @@ class _Exporter:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.bind(b"\0" + self.name)
         self._socket.listen(128)
-        threading.Thread(target=self._accept, name="cucore exporter", daemon=True).start()
+        self._threads: set[threading.Thread] = set()
+        self._start(self._accept, "cucore exporter")
+
+    def _start(self, function: Callable[..., None], name: str, *arguments: Any) -> None:
+        def run() -> None:
+            try:
+                function(*arguments)
+            finally:
+                self._threads.discard(thread)
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        self._threads.add(thread)
+        thread.start()
 
     # ---- this process
 
@@ -86,10 +98,12 @@ class _Exporter:
     def close(self) -> None:
         for held in list(self._links.values()):
             held.clear()  # before the interpreter ends
-        for link in [self._socket, *self._links]:
+        for link in [self._socket, *list(self._links)]:
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_RDWR)
             link.close()
+        for thread in list(self._threads):
+            thread.join()
 
     # ---- other processes
 
@@ -104,7 +118,7 @@ class _Exporter:
                 link.close()
                 continue
             self._links[link] = {}
-            threading.Thread(target=self._serve, args=(link,), name="cucore export", daemon=True).start()
+            self._start(self._serve, "cucore export", link)
 
     def _serve(self, link: socket.socket) -> None:
         """Answers one process until it ends; what it held then goes back."""
@@ -158,9 +172,12 @@ def exporter(file_descriptor_of: Callable[[bytes], int]) -> _Exporter:
 
 @atexit.register
 def _end() -> None:
+    """Before the interpreter ends: threads that are still there would keep modules, and what those hold."""
+    global _mine
     _links.clear()
-    if _mine is not None and _mine.pid == os.getpid():  # the sockets of a forked child are its parent's
-        _mine.close()
+    ending, _mine = _mine, None
+    if ending is not None and ending.pid == os.getpid():  # the sockets of a forked child are its parent's
+        ending.close()
 
 
 # ---- the importing side

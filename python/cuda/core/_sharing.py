@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import weakref
 
 from . import _core
@@ -194,6 +195,7 @@ def import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:
 
 
 _transfer_streams: dict[int, Any] = {}
+atexit.register(_transfer_streams.clear)
 
 
 def transfer_stream() -> Any:
