@@ -78,7 +78,8 @@ void run(RecoverableWork& work) {
   signals.ss_flags = SS_DISABLE;
   if (!thread_parked) sigaltstack(&signals, nullptr);
   finish(work, true);
-  while (thread_parked) pause();
+  if (thread_parked)
+    for (;;) pause();
 }
 
 void* start(void* work) {

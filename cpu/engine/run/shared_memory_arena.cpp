@@ -77,7 +77,12 @@ void SharedMemoryArena::release(std::byte* address, std::size_t bytes) noexcept 
     separate_.erase(alone);
     return;
   }
-  mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+           0) == MAP_FAILED) {
+    // The system's limit of mappings is reached: the pages stay mapped, but give back their memory.
+    madvise(address, bytes, MADV_DONTNEED);
+    mprotect(address, bytes, PROT_NONE);
+  }
   try {
     free_.push_back({address, bytes});
   } catch (const std::bad_alloc&) {
