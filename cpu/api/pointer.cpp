@@ -13,7 +13,7 @@ namespace {
 
 template <class T>
 void put(void* data, T value) {
-  std::memcpy(data, &value, sizeof value);
+  std::memcpy(data, &value, sizeof(T));
 }
 
 Context* context_with_id(std::uint64_t id) {

@@ -54,7 +54,7 @@ struct Compilation {
 
   // Results of analyses, which conditions of later passes read.
   ThreadNeeds needs;
-  bool fix_nans = false;      ///< f64 NaNs of this host differ from those that the settings ask for
+  bool fix_nans = false;      ///< f64 NaNs of this host differ from those of the settings
   bool if_converted = false;  ///< "if-convert" changed the code
   bool irreducible = false;
   bool has_loops = false;  ///< loops of the thread code, not those over groups and blocks

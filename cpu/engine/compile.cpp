@@ -247,7 +247,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
 }
 
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
-                                  int optimization, bool debug, const Settings& settings) {
+                                  int optimization, const Settings& settings, bool debug) {
   FunctionsObject functions;
   in_compiler(
       "device functions", bitcode, settings,

@@ -25,7 +25,7 @@ struct CompileJob {
   int optimization = 4;
   bool check = false;     ///< scalar code with the instrumentation of check mode (CUCORE_CHECK)
   bool schedule = false;  ///< scalar code with schedule points (CUCORE_CPU_SCHEDULE)
-  bool debug = false;  ///< debug mode: scalar code on fibers, not optimized, nothing inlined
+  bool debug = false;     ///< debug mode: scalar code on fibers, not optimized, nothing inlined
   /// Code for launches whose parameters satisfy `ObjectCode::assumed` and `reached`.
   bool aligned = true;
   /// Vector code that is expensive to optimize is baseline code (ObjectCode::baseline).
@@ -39,7 +39,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob&, const Settings&);
 
 /// The address-taken functions of a module, and those that `also` names. Throws LoadError.
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
-                                  int optimization, bool debug, const Settings&);
+                                  int optimization, const Settings&, bool debug = false);
 
 /// Runs `work`, which uses the compiler, on a thread of its own with crash recovery
 /// (run/crash_recovery.hpp). Errors become a LoadError that begins with `what`; after a crash

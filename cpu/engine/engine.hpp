@@ -147,7 +147,7 @@ class Launch {
   /// The number of threads that can usefully call work() at the same time.
   [[nodiscard]] virtual std::uint64_t parallelism() const noexcept = 0;
 
-  /// Asks running blocks to stop at their next safepoint with this code; blocks not started are
+  /// Stops running blocks at their next safepoint with this code; blocks not started are
   /// dropped.
   virtual void cancel(int code) noexcept = 0;
 

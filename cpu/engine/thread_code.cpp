@@ -21,8 +21,7 @@ FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::strin
   std::string key = compiler_identity() + "\n" + digest + "\nfunctions\n" +
                     std::to_string(optimization) + "\n" + std::to_string(settings.check->kinds) +
                     (settings.schedule ? "\nschedule" : "") + "\n" +
-                    std::to_string(static_cast<int>(settings.nans)) +
-                    (debug ? "\ndebug" : "") +
+                    std::to_string(static_cast<int>(settings.nans)) + (debug ? "\ndebug" : "") +
                     (settings.coverage_folder.empty() ? "" : "\ncoverage");
   for (const std::string& name : wanted) key += "\n" + name;
   key = cucpu::digest(key);
@@ -34,7 +33,7 @@ FunctionsObject ThreadCode::address_taken_functions(const std::vector<std::strin
       }
     }
   }
-  FunctionsObject functions = compile_functions(bitcode, wanted, optimization, debug, settings);
+  FunctionsObject functions = compile_functions(bitcode, wanted, optimization, settings, debug);
   report(settings, "address-taken functions: compiled");
   cache_.put(key, functions.pack());
   return functions;
@@ -47,8 +46,8 @@ std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
   add(digest);
   add(job.kernel);
   add(job.small_grid ? "small" : "large");
-  if (job.debug) add("debug");
   if (!settings.coverage_folder.empty()) add("coverage");
+  if (job.debug) add("debug");
   std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization),
                                      settings.width,
                                      job.aligned,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/exec/polling_run.hpp: executes a list of steps. A step that waits for a condition without a
-// notification hands the run to the poller.
+// notification passes the run to the poller.
 #pragma once
 
 #include <cstddef>

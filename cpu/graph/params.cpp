@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parameters of graph nodes, by kind.
 #include <cstring>
+#include <span>
 
 #include "cpu/device/external_semaphore.hpp"
 #include "cpu/device/kernel_op.hpp"
@@ -127,7 +128,7 @@ bool is_same_op(NodeOp& a, NodeOp& b) {
   if (a.type() != b.type()) return false;
   const auto same_list = [](const auto& x, const auto& y) {
     return x.size() == y.size() &&
-           (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof x[0]) == 0);
+           (x.empty() || std::memcmp(x.data(), y.data(), std::as_bytes(std::span{x}).size()) == 0);
   };
   switch (a.type()) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
@@ -153,16 +154,36 @@ bool is_same_op(NodeOp& a, NodeOp& b) {
     }
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
       const auto &x = static_cast<AllocOp&>(a).params, &y = static_cast<AllocOp&>(b).params;
-      return x.bytesize == y.bytesize &&
-             std::memcmp(&x.poolProps, &y.poolProps, sizeof x.poolProps) == 0;
+      const CUmemPoolProps &p = x.poolProps, &q = y.poolProps;
+      return x.bytesize == y.bytesize && p.allocType == q.allocType &&
+             p.handleTypes == q.handleTypes && p.location.type == q.location.type &&
+             p.location.id == q.location.id &&
+             p.win32SecurityAttributes == q.win32SecurityAttributes && p.maxSize == q.maxSize &&
+             p.usage == q.usage && p.gpuDirectRDMACapable == q.gpuDirectRDMACapable;
     }
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      const auto &x = static_cast<FillOp&>(a), &y = static_cast<FillOp&>(b);
+      const auto &p = x.params, &q = y.params;
+      return x.context_handle == y.context_handle && p.dst == q.dst && p.pitch == q.pitch &&
+             p.value == q.value && p.elementSize == q.elementSize && p.width == q.width &&
+             p.height == q.height;
+    }
+    case CU_GRAPH_NODE_TYPE_HOST: {
+      const auto &x = static_cast<HostOp&>(a).params, &y = static_cast<HostOp&>(b).params;
+      return x.fn == y.fn && x.userData == y.userData;
+    }
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return static_cast<EventWaitOp&>(a).event->handle() ==
+             static_cast<EventWaitOp&>(b).event->handle();
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return static_cast<EventRecordOp&>(a).event->handle() ==
+             static_cast<EventRecordOp&>(b).event->handle();
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return static_cast<FreeOp&>(a).address == static_cast<FreeOp&>(b).address;
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return true;
+    default:  // child graphs and conditional nodes: not comparable
       return false;
-    default: {
-      const CUgraphNodeParams x = params_of(a), y = params_of(b);
-      return std::memcmp(&x, &y, sizeof x) == 0;
-    }
   }
 }
 

@@ -68,9 +68,10 @@ std::uintptr_t AddressSpace::take(std::size_t bytes, std::size_t align, std::uin
       next_ = wished + bytes;
       return wished;
     }
-    auto at = free_.upper_bound(wished);
-    if (at != free_.begin() && (--at)->first + at->second >= wished + bytes)
-      return carve(at, wished);
+    if (auto at = free_.upper_bound(wished); at != free_.begin()) {
+      --at;
+      if (at->first + at->second >= wished + bytes) return carve(at, wished);
+    }
   }
   if (const std::uintptr_t start = align_up(next_, align); start < end && bytes <= end - start) {
     if (start > next_) free_.emplace(next_, start - next_);
@@ -116,8 +117,13 @@ void AddressSpace::commit(std::uintptr_t start, std::size_t bytes) {
 }
 
 void AddressSpace::decommit(std::uintptr_t start, std::size_t bytes) noexcept {
-  mmap(reinterpret_cast<void*>(start), bytes, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  void* const at = reinterpret_cast<void*>(start);
+  if (mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) !=
+      MAP_FAILED)
+    return;
+  // The system's limit of mappings is reached: the pages stay mapped, but give back their memory.
+  madvise(at, bytes, MADV_DONTNEED);
+  mprotect(at, bytes, PROT_NONE);
 }
 
 }  // namespace cucpu::driver

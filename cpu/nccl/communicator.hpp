@@ -52,7 +52,7 @@ class Communicator {
   Mesh mesh;
 
   using Work = std::function<void(Mesh&)>;
-  /// Queues an operation behind the work of these streams, and makes them wait for it. Without
+  /// Queues an operation after the work of these streams, and makes them wait for it. Without
   /// streams the caller waits for it.
   void submit(Work work, const std::vector<CUstream>& streams);
   void drain();           ///< Waits for all operations.

@@ -128,8 +128,8 @@ const char* nvmlErrorString(nvmlReturn_t result) {
 }
 
 // Programs gate on the branch of the kernel's driver (at least 525, 580). This one is a real
-// release whose branch runs every CUDA 13; what is ours is told by nvmlSystemGetDriverBranch and by
-// the name of the device.
+// release whose branch runs every CUDA 13; nvmlSystemGetDriverBranch and the name of the device
+// identify this library.
 constexpr const char* kKernelDriver = "580.65.06";
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned int length) {

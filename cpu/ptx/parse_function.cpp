@@ -426,7 +426,8 @@ std::uint32_t Parser::add_register(std::string_view text, std::int32_t number,
 std::uint32_t Parser::add_registers(const RegisterDecl& decl, std::int32_t number) {
   if (decl.vector == 1) return add_register(decl.name, number, -1, decl.type);
   const std::uint32_t first = add_register(decl.name, number, 0, decl.type);
-  for (std::int8_t i = 1; i < decl.vector; ++i) add_register(decl.name, number, i, decl.type);
+  for (int i = 1; i < decl.vector; ++i)
+    add_register(decl.name, number, static_cast<std::int8_t>(i), decl.type);
   return first;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/ptxas/main.cpp: a program with the command line of NVIDIA's ptxas that writes the CPU
 // device's container in place of machine code. `cucore run --cpu` puts it in front of ptxas, so
-// that compilers which hand over cubins (Triton, cuda.tile) run on the CPU device unmodified.
+// that compilers that produce cubins (Triton, cuda.tile) run on the CPU device unmodified.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -85,6 +85,7 @@ class Writer {
       file_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     }
     if (file_ < 0 || ftruncate(file_, 0) != 0) return false;
+    owner_ = getpid();
     std::string text = "[\n";
     process_name(text, getpid(), program());
     process_name(text, getpid() + kDeviceProcess, "CPU device: streams of " + program());
@@ -93,6 +94,7 @@ class Writer {
   }
 
   void write(std::string text, const std::vector<Event>& events) {
+    if (getpid() != owner_) return;  // a forked child has the events of its parent
     const std::lock_guard lock{mutex_};
     for (const Event& event : events)
       if (event.track != kThisThread && named_.insert(event.track).second)
@@ -156,6 +158,7 @@ class Writer {
 
   std::mutex mutex_;
   int file_ = -1;
+  int owner_ = 0;  ///< the process that opened the file
   std::set<Track> named_;
   std::vector<std::string> streams_;
 };
@@ -260,9 +263,18 @@ class Buffer {
   std::vector<Event> events_;
 };
 
+/// Calls that handlers of exit() make come after the thread's own objects are destroyed.
+thread_local bool t_has_ended = false;
+
+struct ThreadBuffer {
+  ~ThreadBuffer() { t_has_ended = true; }
+  Buffer buffer;
+};
+
 void record(Event event) noexcept try {
-  static thread_local Buffer buffer;
-  buffer.add(std::move(event));
+  if (t_has_ended) return;
+  static thread_local ThreadBuffer thread;
+  thread.buffer.add(std::move(event));
 } catch (...) {  // no memory: the event is lost
 }
 

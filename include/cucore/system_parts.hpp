@@ -56,7 +56,7 @@ enum class TemperatureThresholds {
 struct MemoryInfo {
   std::uint64_t total = 0;     ///< all of it
   std::uint64_t reserved = 0;  ///< what the driver keeps for itself
-  std::uint64_t free = 0;      ///< what nobody has allocated
+  std::uint64_t free = 0;      ///< not allocated
   std::uint64_t used = 0;      ///< what is in use
 };
 /// Per cent of the time the GPU and its memory were busy.

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from coverage import CoveragePlugin, FileReporter
+from coverage import CoveragePlugin, FileReporter  # type: ignore[attr-defined]  # mypy finds codegen/coverage.py
 
 from .coverage_run import DEFAULT_FOLDER
 from .kernel_coverage import FileCoverage, read
@@ -28,7 +28,7 @@ def _files(folder: Path) -> dict[str, FileCoverage]:
     return {file.path: file for file in read(folder)}
 
 
-class KernelReporter(FileReporter):
+class KernelReporter(FileReporter):  # type: ignore[misc]
     def __init__(self, filename: str, folder: Path) -> None:
         super().__init__(filename)
         self.file = _files(folder).get(filename, FileCoverage(filename))
@@ -46,7 +46,7 @@ class KernelReporter(FileReporter):
         return counts
 
 
-class KernelPlugin(CoveragePlugin):
+class KernelPlugin(CoveragePlugin):  # type: ignore[misc]
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 

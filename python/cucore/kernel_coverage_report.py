@@ -223,8 +223,8 @@ def _page(title: str, body: str) -> str:
 def _highlighted(lines: Sequence[str], path: str) -> list[str]:
     """The lines as HTML. Pygments finds the tokens, where it is installed, as it is wherever pytest is."""
     try:
-        from pygments.lexers import CppLexer, PythonLexer
-        from pygments.token import Comment, Keyword, Name, Number, String
+        from pygments.lexers import CppLexer, PythonLexer  # type: ignore[import-untyped]
+        from pygments.token import Comment, Keyword, Name, Number, String  # type: ignore[import-untyped]
     except ImportError:
         return [html.escape(line) for line in lines]
     lexer = PythonLexer(stripnl=False) if path.endswith(".py") else CppLexer(stripnl=False)
@@ -337,7 +337,7 @@ def executed_arcs(file: FileCoverage) -> set[tuple[int, int]]:
 
 def write_coverage_data(files: Sequence[FileCoverage], path: Path, with_branches: bool) -> None:
     """Writes a data file that `coverage combine` adds to others. Its reports need the plugin cucore.coverage_plugin."""
-    from coverage import CoverageData
+    from coverage import CoverageData  # type: ignore[attr-defined]  # mypy finds codegen/coverage.py
 
     data = CoverageData(basename=str(path))
     data.erase()

@@ -305,7 +305,9 @@ class _FaultRecovery:
                 [item] if hasattr(self.config, "workerinput") else items[items.index(item) :]
             )  # xdist deals them out
             self.reports |= pytest_process.remaining_reports(self.config, [other.nodeid for other in others])
-        reports = self.reports.pop(item.nodeid, None) or [_crash_report(item)]
+        reports = self.reports.pop(item.nodeid, [])
+        if not any(report.when == "teardown" for report in reports):
+            reports.append(_crash_report(item))
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
@@ -314,7 +316,7 @@ class _FaultRecovery:
 
 
 def _crash_report(item: pytest.Item) -> pytest.TestReport:
-    text = "the new process, started after a fault in a kernel, ended without a report of this test"
+    text = "the new process, started after a fault in a kernel, ended in this test"
     return pytest.TestReport(item.nodeid, item.location, {}, "failed", text, "call")
 
 

@@ -141,6 +141,12 @@ void Buffer::copy_from(const Buffer& source, StreamRef stream) {
            [&] { return driver().cuMemcpyAsync(ptr_, source.ptr_, size_, stream.handle()); });
 }
 
+/// Copies between the host and the device refuse pinned memory in the place of the device's; the
+/// general copy looks up what each address is.
+static bool is_device_only(const std::shared_ptr<MemoryResource>& resource) noexcept {
+  return resource && !resource->is_host_accessible();
+}
+
 void Buffer::copy_from(std::span<const std::byte> source, StreamRef stream) {
   check_open(*this);
   if (source.size() > size_) {
@@ -148,6 +154,12 @@ void Buffer::copy_from(std::span<const std::byte> source, StreamRef stream) {
                                 " bytes, more than the buffer's " + std::to_string(size_));
   }
   if (source.empty()) return;
+  if (!is_device_only(resource_)) {
+    const auto from = reinterpret_cast<CUdeviceptr>(source.data());
+    return transfer(stream, "cuMemcpyAsync", [&] {
+      return driver().cuMemcpyAsync(ptr_, from, source.size(), stream.handle());
+    });
+  }
   transfer(stream, "cuMemcpyHtoDAsync", [&] {
     return driver().cuMemcpyHtoDAsync(ptr_, source.data(), source.size(), stream.handle());
   });
@@ -161,6 +173,12 @@ void Buffer::copy_to(std::span<std::byte> destination, StreamRef stream) const {
                                 ": they must be of one size");
   }
   if (destination.empty()) return;
+  if (!is_device_only(resource_)) {
+    const auto into = reinterpret_cast<CUdeviceptr>(destination.data());
+    return transfer(stream, "cuMemcpyAsync", [&] {
+      return driver().cuMemcpyAsync(into, ptr_, destination.size(), stream.handle());
+    });
+  }
   transfer(stream, "cuMemcpyDtoHAsync", [&] {
     return driver().cuMemcpyDtoHAsync(destination.data(), ptr_, destination.size(),
                                       stream.handle());

@@ -110,6 +110,8 @@ struct alignas(64) KernelState {
   const std::string name;
 
   cucore::detail::Mutex mutex;  // guards the first read of what every launch looks at
+  /// The context where it was last captured, by cuCtxGetId; 0: none. Its code is loaded there.
+  std::atomic<unsigned long long> captured_in{0};
 
  private:
   CUkernel find();

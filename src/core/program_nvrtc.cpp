@@ -76,8 +76,9 @@ class NvrtcProgram final : public Program::Implementation {
     const std::string code = options_.debug.value_or(debug_from_environment())
                                  ? with_source_file(code_, options_.name)
                                  : std::string{};
-    const std::string name =
-        counts_kernels() ? name_of_counted_source(options_.name, code_) : options_.name;
+    const std::string name = code.empty() && counts_kernels()
+                                 ? name_of_counted_source(options_.name, code_)
+                                 : options_.name;
     check_nvrtc(nvrtc_.nvrtcCreateProgram(&program_, code.empty() ? code_.c_str() : code.c_str(),
                                           name.c_str(), static_cast<int>(headers.size()),
                                           headers.data(), names.data()),
@@ -127,7 +128,8 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
   auto flags = options_.flags(CompilerBackend::nvrtc, target);
   if (target == CodeType::ltoir && !options_.link_time_optimization.value_or(false))
     flags.emplace_back("--dlink-time-opt");
-  if (counts_kernels() && !options_.lineinfo.value_or(false) && !options_.debug.value_or(false))
+  if (counts_kernels() && !options_.lineinfo.value_or(false) &&
+      !options_.debug.value_or(debug_from_environment()))
     flags.emplace_back("--generate-line-info");
   if (const auto folder = folder_to_add(flags, compiler_header_folder))
     flags.push_back("--include-path=" + *folder);

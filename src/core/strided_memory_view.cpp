@@ -3,6 +3,7 @@
 #include "cucore/strided_memory_view.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -14,10 +15,34 @@ namespace {
 
 using Extents = std::vector<std::int64_t>;
 
+/// Of a shape with more elements than 64 bits count they wrap; bytes_of() refuses it.
 Extents dense_strides(const Extents& shape) {
   Extents strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  for (std::size_t i = shape.size(); i-- > 1;)
+    static_cast<void>(__builtin_mul_overflow(strides[i], shape[i], &strides[i - 1]));
   return strides;
+}
+
+/// The bytes from the first element to behind the last. Throws std::invalid_argument for negative
+/// extents and strides, and where 64 bits cannot count them.
+std::size_t bytes_of(const Extents& shape, const Extents& strides, std::size_t bits) {
+  std::int64_t elements = 1;
+  std::int64_t all = 1;  // dense strides are right where the number of elements is
+  bool fits = true;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] < 0 || strides[i] < 0)
+      throw std::invalid_argument{"extents and strides of a buffer cannot be negative"};
+    std::int64_t reach = 0;
+    fits = fits && !__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) &&
+           !__builtin_add_overflow(elements, reach, &elements) &&
+           !__builtin_mul_overflow(all, shape[i], &all);
+  }
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
+  std::size_t total = 0;
+  fits = fits && !__builtin_mul_overflow(static_cast<std::size_t>(elements), bits, &total);
+  if (!fits || total > SIZE_MAX - 7)
+    throw std::invalid_argument{"the layout has more elements than 64 bits count"};
+  return (total + 7) / 8;
 }
 
 std::string text_of(std::span<const std::int64_t> values) {
@@ -45,7 +70,7 @@ bool is_packed(const Extents& shape, const Extents& strides) {
     if (shape[i] != 1 && strides[i] != expected) {
       return std::ranges::find(shape, 0) != shape.end();
     }
-    expected *= shape[i];
+    if (__builtin_mul_overflow(expected, shape[i], &expected)) return false;
   }
   return true;
 }
@@ -130,15 +155,7 @@ StridedMemoryView StridedMemoryView::from_buffer(const Buffer& buffer, Extents s
     throw std::invalid_argument{"there are " + std::to_string(shape.size()) + " extents but " +
                                 std::to_string(strides.size()) + " strides"};
   }
-  std::int64_t last = 0;  // the highest element
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < 0 || strides[i] < 0)
-      throw std::invalid_argument{"extents and strides of a buffer cannot be negative"};
-    last += (shape[i] - 1) * strides[i];
-  }
-  const bool is_empty = std::ranges::find(shape, 0) != shape.end();
-  const std::size_t bits = std::size_t{dtype.bits} * dtype.lanes;
-  const std::size_t needed = is_empty ? 0 : (static_cast<std::size_t>(last + 1) * bits + 7) / 8;
+  const std::size_t needed = bytes_of(shape, strides, std::size_t{dtype.bits} * dtype.lanes);
   if (needed > buffer.size()) {
     throw std::invalid_argument{"the layout needs " + std::to_string(needed) +
                                 " bytes, the buffer has " + std::to_string(buffer.size())};
@@ -193,9 +210,9 @@ int StridedMemoryView::device_id() const noexcept {
 
 StridedMemoryView StridedMemoryView::view(dlpack::DLDataType dtype) const {
   if (dtype.bits * dtype.lanes != dtype_.bits * dtype_.lanes) {
-    throw std::invalid_argument{"view(): a type of another size needs a layout: " +
-                                std::to_string(dtype.bits) + " bits instead of " +
-                                std::to_string(dtype_.bits)};
+    throw std::invalid_argument{
+        "view(): a type of another size needs a layout: " + std::to_string(dtype.bits) +
+        " bits instead of " + std::to_string(dtype_.bits)};
   }
   StridedMemoryView other = *this;
   other.dtype_ = dtype;
@@ -229,8 +246,10 @@ TensorMapDescriptor StridedMemoryView::as_tensor_map(
 }
 
 std::int64_t StridedMemoryView::size() const noexcept {
+  if (std::ranges::find(shape_, 0) != shape_.end()) return 0;
   std::int64_t elements = 1;
-  for (const std::int64_t extent : shape_) elements *= extent;
+  for (const std::int64_t extent : shape_)
+    if (__builtin_mul_overflow(elements, extent, &elements)) return INT64_MAX;
   return elements;
 }
 

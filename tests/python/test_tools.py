@@ -21,6 +21,7 @@ import check_wheel  # noqa: E402
 import coverage_lines  # noqa: E402
 import ctest_batches  # noqa: E402
 import suites  # noqa: E402
+import tidy  # noqa: E402
 
 needs_compiler = pytest.mark.skipif(
     not shutil.which("c++") or not shutil.which("readelf"), reason="needs a C++ compiler"
@@ -331,3 +332,21 @@ def test_a_terminal_sees_one_line_of_progress() -> None:
     out = Terminal()
     progress.show(["[1/2] a\n", "[2/2] b\n"], io.StringIO(), out)
     assert "\n" not in out.getvalue() and out.getvalue().count("\r\033[K") == 3
+
+
+def test_tidy_checks_a_file_again_when_a_header_that_it_includes_changes(tmp_path: Path) -> None:
+    files = {
+        "cpu/a/a.cpp": '#include "cpu/a/a.hpp"\n#include <vector>\n',
+        "cpu/a/a.hpp": '  #  include "cpu/b/b.hpp"\n',
+        "cpu/b/b.hpp": '#include "cpu/a/a.hpp"\n',
+        "cpu/c.hpp": "",
+        "src/x/y.cpp": '#include "z.hpp"\n#include <cucore/c.hpp>\n',
+        "src/x/z.hpp": "",
+        "include/cucore/c.hpp": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    includes = tidy.Includes(tmp_path, [name for name in files if name.endswith(".hpp")])
+    assert includes.all("cpu/a/a.cpp") == ["cpu/a/a.hpp", "cpu/b/b.hpp"]
+    assert includes.all("src/x/y.cpp") == ["include/cucore/c.hpp", "src/x/z.hpp"]

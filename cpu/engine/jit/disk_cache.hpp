@@ -20,7 +20,7 @@ std::string digest(std::string_view);
 class DiskCache {
  public:
   /// Creates a missing folder (mode 0700). `usable()` is false for a folder of another owner, with
-  /// access for others, or behind a link.
+  /// access for others, or reached through a link.
   DiskCache(const std::string& folder, std::uint64_t limit_bytes);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;

@@ -96,19 +96,6 @@ struct Place {
   }
 };
 
-/// The values that a loop stores to a variable in memory (debug mode), if this is a load of one.
-SmallVector<Value*, 2> stored_in_loop(Instruction& load, const Loop& loop) {
-  SmallVector<Value*, 2> values;
-  auto* read = dyn_cast<LoadInst>(&load);
-  auto* slot = read ? dyn_cast<AllocaInst>(read->getPointerOperand()) : nullptr;
-  if (!slot) return values;
-  for (User* user : slot->users())
-    if (auto* store = dyn_cast<StoreInst>(user);
-        store && store->getPointerOperand() == slot && loop.contains(store))
-      values.push_back(store->getValueOperand());
-  return values;
-}
-
 /// Whether a value computed inside the loop depends, as data, on an access that reads what other
 /// threads write.
 bool reads_others(Value* value, const Loop& loop, SmallPtrSetImpl<Value*>& seen) {
@@ -117,9 +104,6 @@ bool reads_others(Value* value, const Loop& loop, SmallPtrSetImpl<Value*>& seen)
   if (const auto* rmw = dyn_cast<AtomicRMWInst>(instruction); rmw && !is_counter(*rmw)) return true;
   if (isa<AtomicCmpXchgInst>(instruction)) return true;
   if (const auto* load = dyn_cast<LoadInst>(instruction); load && !load->isSimple()) return true;
-  if (any_of(stored_in_loop(*instruction, loop),
-             [&](Value* stored) { return reads_others(stored, loop, seen); }))
-    return true;
   return any_of(instruction->operands(),
                 [&](Value* operand) { return reads_others(operand, loop, seen); });
 }
@@ -220,7 +204,6 @@ class Slice {
 
   void follow(Instruction* instruction) {
     for (Value* operand : instruction->operands()) add(operand);
-    for (Value* stored : stored_in_loop(*instruction, loop_)) add(stored);
     if (isa<PHINode>(instruction)) add_choice(instruction->getParent());
     if (const auto* load = dyn_cast<LoadInst>(instruction); load && load->isSimple())
       follow_memory(*load);
@@ -363,10 +346,44 @@ class Slice {
   bool orders_memory_ = false, meets_cluster_ = false, writes_shared_ = false;
 };
 
+/// Debug mode: variables of the source are in memory, and dependences through them are not
+/// followed.
+bool has_variables_in_memory(const Function& function) {
+  return any_of(function.getEntryBlock(), [](const Instruction& instruction) {
+    return isa<AllocaInst>(instruction) && instruction.hasMetadata("cucpu.variable");
+  });
+}
+
+/// Debug mode: whether a loop reads anything that other threads may write.
+bool reads_anything(const Loop& loop) {
+  const auto any = [&](auto&& holds) {
+    return any_of(loop.blocks(), [&](const BasicBlock* block) { return any_of(*block, holds); });
+  };
+  const bool orders_memory = any([](const Instruction& instruction) {
+    const StringRef name = marker_name(&instruction);
+    return is_barrier(name) || name.starts_with("cluster.") || isa<FenceInst>(instruction);
+  });
+  return any([&](const Instruction& instruction) {
+    if (isa<AtomicRMWInst, AtomicCmpXchgInst>(instruction)) return true;
+    if (const auto* load = dyn_cast<LoadInst>(&instruction)) {
+      const StringRef space = space_of(*load);
+      if (space == "param" || space == "const" || space == "local") return false;
+      return !load->isSimple() || (orders_memory && !isa<AllocaInst>(load->getPointerOperand()));
+    }
+    const auto* call = dyn_cast<CallBase>(&instruction);
+    const Function* callee = call ? call->getCalledFunction() : nullptr;
+    if (!callee) return call != nullptr;
+    const StringRef name = callee->getName();
+    if (name.starts_with("cucpu_rt_atom_") || name == "cucpu_rt_multimem_load") return true;
+    return !name.starts_with("cucpu") && !callee->isIntrinsic() && call->mayReadFromMemory();
+  });
+}
+
 }  // namespace
 
 bool is_spin_loop(const Loop& loop, const LoopInfo& loops, const DominatorTree& tree,
                   const PostDominatorTree& ends) {
+  if (has_variables_in_memory(*loop.getHeader()->getParent())) return reads_anything(loop);
   SmallVector<BasicBlock*, 4> exiting;
   loop.getExitingBlocks(exiting);
   for (BasicBlock* block : exiting) {

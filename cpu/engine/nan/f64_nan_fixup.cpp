@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/nan/f64_nan_fixup.cpp: almost no result is a NaN, so arithmetic runs unchanged. Where
-// bits are observed (a store, an integer, the end of the code sequence) one test asks whether any
-// result is a NaN; only then a copy of the sequence runs in which every instruction selects the NaN
-// of a GPU. A sequence is a whole loop without side effects, or instructions of one basic block.
+// bits are observed (a store, an integer, the end of the code sequence) one test decides whether
+// any result is a NaN; only then a copy of the sequence runs in which every instruction selects the
+// NaN of a GPU. A sequence is a whole loop without side effects, or instructions of one basic
+// block.
 #include "cpu/engine/nan/f64_nan_fixup.hpp"
 
 #include <llvm/ADT/SetVector.h>

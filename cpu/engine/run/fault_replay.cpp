@@ -10,7 +10,7 @@ namespace cucpu {
 namespace {
 
 constexpr double kReplaySeconds =
-    2;  // seconds: a block may wait for memory that nobody writes in a replay
+    2;  // seconds: a block may wait for a write that no thread makes in a replay
 
 /// A vector access that crosses into an unmapped page faults at its start or anywhere in it.
 bool on_neighboring_pages(std::uintptr_t a, std::uintptr_t b) {

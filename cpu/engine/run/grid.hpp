@@ -94,8 +94,8 @@ class Grid {
   }  ///< runs a block again to locate a fault: nothing is printed
 
   /// Finds the thread of a lane group that faulted: runs the block again, thread by thread. The
-  /// context is lost by now, so that nobody reads what the block writes again. Nullopt if the
-  /// replay does not fault in the same way.
+  /// context is already lost, so no one observes the repeated writes. Nullopt if the replay does
+  /// not fault in the same way.
   std::optional<FaultPlace> find_faulting_thread(std::uint64_t block, const FaultPlace& group,
                                                  std::uint32_t lanes) const noexcept;
 
@@ -126,7 +126,8 @@ class Grid {
   std::shared_ptr<const TierUp> tier_up_;
   std::unique_ptr<GridObserver> observer_;
   std::unique_ptr<schedule::RandomSchedule> schedule_;
-  bool serial_;  ///< check mode, debug mode and random schedules: one host thread runs the whole grid
+  bool serial_;  ///< check mode, debug mode and random schedules: one host thread runs the whole
+                 ///< grid
   std::atomic<bool> run_by_someone_{false};
   LaunchShape shape_;
   const std::byte* params_;

@@ -42,7 +42,7 @@ class ResidentPool {
 
 /// Static shared memory, and dynamic shared memory at its aligned offset.
 std::uint32_t shared_bytes(const Code&, const LaunchShape&);
-/// %reserved_smem_offset_1: the offset of the reserved bytes behind the block's own shared memory.
+/// %reserved_smem_offset_1: the offset of the reserved bytes after the block's own shared memory.
 std::uint32_t reserved_shared_offset(const Code&, const LaunchShape&);
 
 }  // namespace cucpu

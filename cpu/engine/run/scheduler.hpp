@@ -106,7 +106,7 @@ class Scheduler {
   Fiber* current_ = nullptr;
   FiberQueue ready_;
   StackPool stacks_;
-  /// The stack of the fiber that ended last. It is in use until the next switch, so it goes back to
+  /// The stack of the fiber that ended last. It is in use until the next switch, so it returns to
   /// the pool when the next fiber ends.
   Stack exited_stack_;
   std::vector<Cluster*> residents_;

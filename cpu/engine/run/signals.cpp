@@ -38,7 +38,7 @@ bool is_repeated_fault(int signal, const siginfo_t* info, void* context) {
   return last.count > kPatience;
 }
 
-/// A signal that is not ours: does what would happen without our handler.
+/// A signal that no kernel caused: does what would happen without this handler.
 void chain(int signal, siginfo_t* info, void* context) {
   struct sigaction previous = g_previous[signal];
   if (!CUCORE_PROTECTION("chain-signal-handler") || is_repeated_fault(signal, info, context))

@@ -110,7 +110,8 @@ class Product {
   const std::byte* chunk(std::uint32_t offset) const {
     if (offset + 16 > shared_bytes_) {
       Worker::running()->current_fault().text =
-          "a matrix descriptor of wgmma reaches behind the block's shared memory, at offset " +
+          "a matrix descriptor of wgmma addresses memory after the block's shared memory, at "
+          "offset " +
           std::to_string(offset);
       cucpu_rt_trap(700);
     }

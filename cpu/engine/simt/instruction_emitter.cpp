@@ -457,7 +457,7 @@ void InstructionEmitter::emit_marker(CallInst& call, StringRef name) {
   if (is_barrier(name)) {
     if (name == "barrier.sync") return;  // the end of a region
     if (!plan_.groups_agree)
-      return refuse("barrier with a reduction that not all groups provably reach");
+      return refuse("barrier reduction in control flow that may differ between lane groups");
     AllocaInst*& sum = parts_.regions.accumulators()[&call];
     if (!sum) {
       sum = temporary(b_.getInt32Ty(), "accumulator");

@@ -8,7 +8,7 @@
 
 namespace cucpu::simt {
 
-/// Emits one instruction of thread code at a time, in the current mode, and hands loads, stores,
+/// Emits one instruction of thread code at a time, in the current mode, and passes loads, stores,
 /// atomics and warp operations to their emitters.
 ///
 /// Owns the special registers that are uniform over the block: each is loaded once, in the entry

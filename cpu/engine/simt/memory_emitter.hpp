@@ -10,7 +10,7 @@
 
 namespace cucpu::simt {
 
-/// Whether an access certainly goes to the block's shared memory.
+/// Whether an access certainly addresses the block's shared memory.
 bool is_shared(const llvm::Instruction& access, const llvm::Value* pointer);
 
 /// The value that an atomic operation on shared memory stores.

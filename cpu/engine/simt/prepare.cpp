@@ -252,7 +252,7 @@ std::string find_spin_loop(Function& thread, const Options& options) {
   for (BasicBlock& block : thread)
     for (Instruction& inst : block)
       if (marker_name(&inst) == "yield" && !waits_for_others(&block, tree, options))
-        return "waits for another thread";
+        return "spin loop on a value of another thread";
   // Every iteration of such a loop passes a barrier, so the other threads of the block make
   // progress.
   SmallPtrSet<Loop*, 4> at_barriers;
@@ -273,15 +273,13 @@ std::string find_spin_loop(Function& thread, const Options& options) {
       if (!inst || !loop->contains(inst) || !seen.insert(inst).second) continue;
       const bool elsewhere = waits_for_others(loop->getHeader(), tree, options);
       if (auto* load = dyn_cast<LoadInst>(inst); load && !load->isSimple() && !elsewhere)
-        return "loop that waits for another thread";
+        return "spin loop on a value of another thread";
       if (auto* cas = dyn_cast<AtomicCmpXchgInst>(inst)) {
-        if (loop->isLoopInvariant(cas->getCompareOperand()) && !elsewhere)
-          return "loop that takes a lock";
+        if (loop->isLoopInvariant(cas->getCompareOperand()) && !elsewhere) return "spin lock";
         continue;  // a retry loop: some lane always succeeds
       }
       if (auto* rmw = dyn_cast<AtomicRMWInst>(inst)) {
-        if (rmw->getOperation() == AtomicRMWInst::Xchg && !elsewhere)
-          return "loop that takes a lock";
+        if (rmw->getOperation() == AtomicRMWInst::Xchg && !elsewhere) return "spin lock";
         continue;
       }
       for (Value* operand : inst->operands()) work.push_back(operand);
@@ -297,7 +295,7 @@ std::string find_unsupported_instruction(Function& thread, const Options& option
     for (Value* operand : inst.operands()) all_fit &= fits(operand->getType());
     if (!all_fit) return "vector or array value in thread code";  // results of matrix operations
     if (isa<InvokeInst, CallBrInst, IndirectBrInst, SwitchInst, VAArgInst>(inst))
-      return "unsupported flow";
+      return std::string{"instruction "} + inst.getOpcodeName();
     if (auto* call = dyn_cast<CallInst>(&inst); call && call->isInlineAsm())
       return "inline assembly";
     if (auto* alloca = dyn_cast<AllocaInst>(&inst); alloca && !alloca->isStaticAlloca())
@@ -313,7 +311,7 @@ std::string find_unsupported_instruction(Function& thread, const Options& option
       auto* id = dyn_cast<ConstantInt>(call.getArgOperand(0));
       auto* count = dyn_cast<ConstantInt>(call.getArgOperand(1));
       if (!id || !count || (!count->isZero() && count->getZExtValue() != options.block.volume()))
-        return "barrier of part of the block";
+        return "barrier for part of the block";
     }
   }
   return {};
@@ -323,7 +321,7 @@ std::string find_unsupported_instruction(Function& thread, const Options& option
 
 std::string find_unsupported(Function& thread, const Options& options) {
   if (none_of(thread, [](BasicBlock& block) { return isa<ReturnInst>(block.getTerminator()); }))
-    return "endless loop";
+    return "infinite loop";
   if (auto why = find_spin_loop(thread, options); !why.empty()) return why;
   return find_unsupported_instruction(thread, options);
 }

@@ -12,7 +12,7 @@ namespace cucpu::simt {
 /// Owns the slots (allocas, which mem2reg removes) that carry values between blocks, and the values
 /// known in the block being emitted.
 ///
-/// Invariants: a value has the form its shape asks for in the current mode: a scalar if it is
+/// Invariants: a value has the form that its shape requires in the current mode: a scalar if it is
 /// uniform or strided (then the base, the value of lane 0), else a vector. A value that another
 /// block uses is stored to its slot where it is defined, in full and in masked code, except at an
 /// edge (PartialGroupEmitter). Known values are valid at the insertion point: restore() them when

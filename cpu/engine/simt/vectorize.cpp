@@ -220,14 +220,14 @@ bool only_returns(const BasicBlock* block) {
 }
 
 std::string check(const Flow& flow, const Linear& linear) {
-  if (!isa<ReturnInst>(flow.order.back()->getTerminator())) return "endless loop";
+  if (!isa<ReturnInst>(flow.order.back()->getTerminator())) return "infinite loop";
   for (BasicBlock* block : flow.order) {
     bool apart = false;
     for (unsigned waiting : linear.pending(block)) apart |= !only_returns(flow.order[waiting]);
     if (!apart) continue;
-    if (barrier_at_end(*block)) return "barrier where lanes may be apart";
+    if (barrier_at_end(*block)) return "barrier in divergent control flow";
     for (Instruction& inst : *block)
-      if (marker_name(&inst) == "warp.sync") return "warp barrier where lanes may be apart";
+      if (marker_name(&inst) == "warp.sync") return "warp barrier in divergent control flow";
   }
   return {};
 }
@@ -309,7 +309,7 @@ BlockCode vectorize(Function& thread, const Options& options) {
   if (!plan.groups_agree && any_of(instructions(thread), [](Instruction& inst) {
         return marker_name(&inst) == "yield";
       })) {
-    report.refusal = "waits for another block while groups may be at different barriers";
+    report.refusal = "spin loop on another block where lane groups may be at different barriers";
     return code;
   }
   count(flow, full, report);

@@ -36,7 +36,8 @@ std::string_view FunctionTranslator::wrong_access(const Instruction& i, const Op
     if (module.source.version < kSince) return "'.volatile' in local memory needs .version 9.1";
   } else if (strong && !global && space != Space::shared)
     return "this memory has neither volatile accesses nor memory orders";
-  if (strong && (cache || i.has(Mod::nc))) return "a cache operator goes with weak accesses only";
+  if (strong && (cache || i.has(Mod::nc)))
+    return "cache operators are allowed on weak accesses only";
   if (i.has(Mod::volatile_) && hint) return "'.volatile' takes no cache hints";
   if (i.has(Mod::mmio)) {
     constexpr std::uint32_t kSince = 93;
@@ -47,7 +48,7 @@ std::string_view FunctionTranslator::wrong_access(const Instruction& i, const Op
     if (has_any(i, {Mod::v2, Mod::v4, Mod::v8})) return "'.mmio' is for one value at a time";
   }
   if (i.has(Mod::nc) && (space != Space::global || has_any(i, {Mod::weak, Mod::lu, Mod::cv})))
-    return "'.nc' goes with '.global' alone";
+    return "'.nc' is allowed with '.global' only";
   if (first_level && cache) return "a cache operator and an eviction priority";
   if ((hint || has_any(i, {Mod::L2_64B, Mod::L2_128B, Mod::L2_256B})) && !global)
     return "cache hints are for global memory";

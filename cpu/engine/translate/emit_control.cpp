@@ -80,7 +80,7 @@ void FunctionTranslator::emit_nanosleep(const Instruction& i) {
   call_marker("yield", b.getVoidTy(), {read(i.operands[0], Type::u32)}, Effect::convergent);
 }
 
-/// The slot of a function result that goes to a register.
+/// The slot of a function result that is stored in a register.
 Value* FunctionTranslator::result_place(Type type) {
   const llvm::IRBuilder<>::InsertPointGuard guard{b};
   b.SetInsertPoint(entry_, entry_->getFirstInsertionPt());

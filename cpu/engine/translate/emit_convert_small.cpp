@@ -31,7 +31,7 @@ void FunctionTranslator::emit_cvt_relu(const Instruction& i) {
   write(i.operands[0], bf16 ? r : as_type(r, b.getHalfTy()));
 }
 
-// The second operand goes to the low half.
+// The second operand becomes the low half.
 void FunctionTranslator::emit_cvt_pair(const Instruction& i) {
   const bool bf16 = i.types[0] == Type::bf16x2;
   Value* high = half_of(read(i.operands[1], Type::f32), i, bf16);

@@ -28,8 +28,8 @@ Value* FunctionTranslator::flush_half_by_float(Value* r, Value* exact) {
   return marked(zero_where(tiny, r), kFlushed);
 }
 
-// Rounded once: the exact sum goes to odd-rounded float first, which leaves room for the rounding
-// to 16 bits.
+// Rounded once: the exact sum is rounded to odd as a float first, which leaves room for the
+// rounding to 16 bits.
 Value* FunctionTranslator::half_fma(const Instruction& i, Value* x, Value* y, Value* z, bool bf16) {
   Value* r = nullptr;
   const bool ftz = !bf16 && i.has(Mod::ftz);

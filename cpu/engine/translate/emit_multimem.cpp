@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu/engine/translate/emit_multimem.cpp: multimem: memory of several devices behind one address,
+// cpu/engine/translate/emit_multimem.cpp: multimem: memory of several devices at one address,
 // by routines.
 #include "cpu/engine/runtime/multimem.hpp"
 #include "cpu/engine/translate/function_translator.hpp"

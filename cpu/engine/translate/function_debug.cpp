@@ -100,7 +100,7 @@ std::unique_ptr<FunctionDebug> FunctionDebug::make(FunctionTranslator& t) {
 
 void FunctionDebug::set_line(const ptx::SourceLine& line) {
   // A function begins with its own line in column 0 until its parameters are in their registers.
-  // These statements are the prologue: breakpoints at the function lie behind them.
+  // These statements are the prologue: breakpoints at the function are placed after them.
   const bool first = line.column == 0 && line.line == scope_->getSubprogram()->getLine();
   if (!first) in_prologue_ = false;
   line_ = line;

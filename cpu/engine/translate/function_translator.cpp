@@ -295,9 +295,9 @@ void FunctionTranslator::start_debug() {
     b.SetCurrentDebugLocation(llvm::DILocation::get(out.getContext(), 0, 0, subprogram_));
     return;
   }
-  if (module.number >= module.options.ptx_files.size()) return;
+  llvm::DIFile* const file = module.debug_ptx_file();
+  if (file == nullptr) return;
   has_ptx_lines_ = true;
-  llvm::DIFile* file = module.debug_file(module.options.ptx_files[module.number]);
   auto* type = module.debug.createSubroutineType(module.debug.getOrCreateTypeArray({}));
   const llvm::StringRef name{source.name.data(), source.name.size()};
   subprogram_ = module.debug.createFunction(file, name, out.getName(), file, source.where.line,

@@ -256,8 +256,8 @@ class FunctionTranslator {
   Value* params_base_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;
   llvm::DISubprogram* subprogram_ = nullptr;
-  std::unique_ptr<FunctionDebug> debug_;  ///< in debug mode
   bool has_ptx_lines_ = false;  ///< lines are those of the PTX: TranslateOptions::ptx_files
+  std::unique_ptr<FunctionDebug> debug_;  ///< in debug mode
 };
 
 }  // namespace cucpu::ir

@@ -208,16 +208,16 @@ llvm::DIFile* ModuleTranslator::debug_file(std::uint32_t wanted) {
   for (const ptx::File& f : source.files) {
     if (f.number == wanted) path = f.name;
   }
-  return debug_file(path);
+  return make_debug_file(path);
 }
 
 llvm::DIFile* ModuleTranslator::debug_ptx_file() {
   if (!source.files.empty() || number >= options.ptx_files.size()) return nullptr;
   if (options.ptx_files[number].empty()) return nullptr;
-  return debug_file(options.ptx_files[number]);
+  return make_debug_file(options.ptx_files[number]);
 }
 
-llvm::DIFile* ModuleTranslator::debug_file(std::string_view path) {
+llvm::DIFile* ModuleTranslator::make_debug_file(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   const std::string_view folder = slash == path.npos ? std::string_view{} : path.substr(0, slash);
   llvm::DIFile* file =

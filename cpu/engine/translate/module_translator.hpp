@@ -65,8 +65,8 @@ class ModuleTranslator {
 
   /// The .file with this number. The first call creates the compile unit.
   llvm::DIFile* debug_file(std::uint32_t number);
-  llvm::DIFile* debug_file(std::string_view path);
-  /// Debug mode, a module without line numbers: the file with its PTX text. Null: there is none.
+  /// Debug mode or kernel coverage, a module without line numbers: the file with its PTX text.
+  /// Null: there is none.
   llvm::DIFile* debug_ptx_file();
   void start_debug();  ///< Debug mode: reads DWARF, describes variables of the module.
   void finish_debug();
@@ -83,6 +83,7 @@ class ModuleTranslator {
   std::vector<llvm::GlobalVariable*> variables;  ///< by index in source.variables; null for .shared
 
  private:
+  llvm::DIFile* make_debug_file(std::string_view path);
 
   bool has_debug_ = false;
 };

@@ -52,16 +52,16 @@ struct Translation {
 };
 
 struct TranslateOptions {
-  bool line_info = true;  ///< turn .loc into !dbg
-  /// For each module the file that its PTX is in: functions without .loc have its lines. Modules
-  /// beyond have none.
-  std::vector<std::string> ptx_files = {};
+  bool line_info = true;               ///< turn .loc into !dbg
   bool native_half = host_has_half();  ///< the host multiplies and adds halves with one rounding
   bool gpu_nans = true;                ///< f64 instructions give the NaNs of a GPU
   bool exact_nans = false;             ///< also in atomic operations on generic addresses
 
   /// Debug mode: variables and scopes for debuggers, and registers that hold variables in memory.
   bool debug = false;
+  /// Debug mode and kernel coverage: files with the text of the modules, which have lines for
+  /// modules without .loc.
+  std::vector<std::string> ptx_files = {};
 
   static bool host_has_half();
 };

@@ -293,7 +293,7 @@ def select(thread):
 
 
 class StartOf(gdb.Breakpoint):
-    """Stops where a thread of a kernel starts, behind the prologue."""
+    """Stops where a thread of a kernel starts, after the prologue."""
 
     def __init__(self, run, block, thread):
         self.wanted = (block, thread)

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../type_table.hpp"
 #include "cucore/stream.hpp"
 #include "py_buffer.hpp"
 #include "view.hpp"
@@ -233,7 +234,7 @@ std::int64_t address_of(nb::handle stream) {
                       : address;
 }
 
-/// The same for device memory, which somebody must name a stream for. 0 stands for the legacy
+/// The same for device memory, for which the caller must name a stream. 0 stands for the legacy
 /// default stream.
 std::int64_t consumer_of(nb::handle stream) {
   if (stream.is_none())
@@ -274,8 +275,26 @@ nb::object view_of_cuda_array_interface(nb::handle cls, nb::handle object, nb::h
   return view_of(cls, array, device, object.ptr());
 }
 
+/// object.__dlpack__() with these keywords; null with an exception set.
+PyObject* ask_dlpack(PyObject* object, PyObject* stream, bool is_versioned) {
+  static PyObject* const method = PyUnicode_InternFromString("__dlpack__");
+  static PyObject* const version = Py_BuildValue("(ii)", 1, 0);
+  static PyObject* const asks_stream = PyUnicode_InternFromString("stream");
+  static PyObject* const asks_version = PyUnicode_InternFromString("max_version");
+  static PyObject* const names[2][2] = {
+      {nullptr, PyTuple_Pack(1, asks_version)},
+      {PyTuple_Pack(1, asks_stream), PyTuple_Pack(2, asks_stream, asks_version)}};
+  PyObject* arguments[3] = {object, stream, version};
+  PyObject** const from = stream != nullptr ? arguments : arguments + 1;
+  from[0] = object;
+  return PyObject_VectorcallMethod(method, from, 1, names[stream != nullptr][is_versioned]);
+}
+
 nb::object view_of_dlpack(nb::handle cls, nb::handle object, nb::handle stream) {
-  const nb::object device = object.attr("__dlpack_device__")();
+  static PyObject* const method = PyUnicode_InternFromString("__dlpack_device__");
+  PyObject* const self[] = {object.ptr()};
+  const nb::object device = nb::steal(PyObject_VectorcallMethod(method, self, 1, nullptr));
+  if (!device.is_valid()) throw nb::python_error();
   const nb::object number = nb::steal(PyNumber_Long(nb::object(device[0]).ptr()));
   if (!number.is_valid()) throw nb::python_error();
   const long kind = PyLong_AsLong(number.ptr());
@@ -284,17 +303,14 @@ nb::object view_of_dlpack(nb::handle cls, nb::handle object, nb::handle stream) 
     refuse(PyExc_BufferError,
            "the memory is on a device of DLPack's type %ld, neither the host nor a CUDA device",
            kind);
-  nb::dict keywords;
-  if (on_device) keywords["stream"] = consumer_of(stream);
-  nb::dict versioned = nb::borrow<nb::dict>(nb::steal(PyDict_Copy(keywords.ptr())));
-  versioned["max_version"] = nb::make_tuple(1, 0);
-  const nb::object method = object.attr("__dlpack__");
-  nb::object capsule;
-  try {
-    capsule = method(**versioned);
-  } catch (const nb::python_error& error) {  // a producer from before versions
-    if (!error.matches(PyExc_TypeError)) throw;
-    capsule = method(**keywords);
+  nb::object consumer;
+  if (on_device) consumer = nb::int_(consumer_of(stream));
+  nb::object capsule = nb::steal(ask_dlpack(object.ptr(), consumer.ptr(), true));
+  if (!capsule.is_valid()) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
+    PyErr_Clear();  // a producer from before versions
+    capsule = nb::steal(ask_dlpack(object.ptr(), consumer.ptr(), false));
+    if (!capsule.is_valid()) throw nb::python_error();
   }
   return take_view(cls, capsule, object.ptr());
 }
@@ -309,8 +325,21 @@ bool has_opaque_elements(nb::handle object) {
          is_opaque_kind(static_cast<char>(PyUnicode_READ_CHAR(kind.ptr(), 0)));
 }
 
+/// True where the class has DLPack, and no array interface that might tell more.
+bool has_dlpack_alone(PyTypeObject* type) {
+  static TypeTable<bool> known;
+  if (const bool* const answer = known.find(type)) return *answer;
+  const nb::handle object{reinterpret_cast<PyObject*>(type)};
+  const bool answer = nb::hasattr(object, "__dlpack__") &&
+                      nb::hasattr(object, "__dlpack_device__") &&
+                      !nb::hasattr(object, "__array_interface__");
+  known.add(type, answer);
+  return answer;
+}
+
 /// By whichever protocol an object has.
 nb::object view_of_any(nb::handle cls, nb::handle object, nb::handle stream) {
+  if (has_dlpack_alone(Py_TYPE(object.ptr()))) return view_of_dlpack(cls, object, stream);
   const auto has = [&](const char* name) { return nb::hasattr(object, name); };
   const bool has_array = has("__array_interface__");
   if (has_array && has_opaque_elements(object)) return view_of_array_interface(cls, object);

@@ -2,6 +2,8 @@
 // buffer.cpp: cuda.core.Buffer.
 #include <cstring>
 #include <optional>
+#include <type_traits>
+#include <typeinfo>
 
 #include "../type_table.hpp"
 #include "arguments.hpp"
@@ -88,9 +90,18 @@ std::shared_ptr<MemoryResource> resource_of(nb::handle resource) {
 
 }  // namespace
 
+/// A resource of this class, which nothing derives from: a dynamic_cast would look for a base.
+template <class Resource>
+static Resource* as(MemoryResource* resource) noexcept {
+  static_assert(std::is_final_v<Resource>);
+  return resource != nullptr && typeid(*resource) == typeid(Resource)
+             ? static_cast<Resource*>(resource)
+             : nullptr;
+}
+
 MemoryPool& Native::pool() const {
   if (resource == nullptr) throw InvalidStateError("the memory resource is closed");
-  auto* pool = dynamic_cast<MemoryPool*>(resource.get());
+  auto* pool = as<MemoryPool>(resource.get());
   if (pool == nullptr)
     throw InvalidStateError(
         "the memory resource has no pool: attributes and sharing are for resources made of one");
@@ -118,7 +129,7 @@ PyBuffer& writable_buffer(PyObject* object) {
   PyBuffer& buffer = open_buffer(object);
   if (buffer.readonly)
     throw nb::type_error(
-        "the buffer is read-only: its memory is shared with whoever sent it; copy it to a buffer "
+        "the buffer is read-only: its memory is shared with its sender; copy it to a buffer "
         "of your own");
   return buffer;
 }
@@ -154,8 +165,7 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
   }
   if (native.is_valid()) {
     std::shared_ptr<MemoryResource> from = open_native(native);
-    if (const auto* pool = dynamic_cast<const MemoryPool*>(from.get());
-        pool != nullptr && pool->is_mapped()) {
+    if (const auto* pool = as<MemoryPool>(from.get()); pool != nullptr && pool->is_mapped()) {
       throw nb::type_error(
           "a memory resource that came from another process cannot allocate: it only maps the "
           "buffers that process shares");
@@ -220,8 +230,7 @@ CUdeviceptr pointer_argument(PyObject* object) {
 MemoryTraits traits_of(const PyBuffer& buffer) {
   MemoryTraits traits = buffer.buffer.traits();
   const auto& resource = buffer.buffer.memory_resource();
-  if (!traits.managed && driver_is_loaded() &&
-      dynamic_cast<const PythonResource*>(resource.get()) != nullptr)
+  if (!traits.managed && driver_is_loaded() && as<PythonResource>(resource.get()) != nullptr)
     traits.managed = memory_traits(buffer.buffer.handle()).managed;
   return traits;
 }
@@ -348,8 +357,8 @@ nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::han
     value.buffer = Buffer::view(address, bytes);
     if (!owner.is_none()) value.owner = nb::borrow(owner);
   }
-  const bool keeps = value.owner.is_valid() ||
-                     dynamic_cast<PythonResource*>(value.buffer.memory_resource().get()) != nullptr;
+  const bool keeps =
+      value.owner.is_valid() || as<PythonResource>(value.buffer.memory_resource().get()) != nullptr;
   if (keeps && type.is(nb::type<PyBuffer>())) return wrap(KeepingBuffer{std::move(value)});
   return wrap(type, std::move(value));
 }
@@ -361,7 +370,7 @@ int keeping_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(at->owner.ptr());
     Py_VISIT(at->resource.ptr());
     const auto& from = at->buffer.memory_resource();
-    if (const auto* mine = dynamic_cast<const PythonResource*>(from.get());
+    if (const auto* mine = as<PythonResource>(from.get());
         mine != nullptr && from.use_count() == 1) {
       if (const int stopped = mine->visit(visit, arg); stopped != 0) return stopped;
     }
@@ -666,7 +675,7 @@ void bind_buffer(nb::module_& m) {
   m.def("buffer_without_stream", [](nb::handle ptr, nb::handle size, nb::handle mr) {
     return from_handle(nb::type<PyBuffer>(), ptr, size, mr, nb::none(), nb::handle{});
   });
-  // Memory that somebody else keeps, for a buffer that was sent.
+  // Memory with another owner, for a buffer that was sent.
   m.def(
       "buffer_in_place",
       [](nb::handle ptr, nb::handle size, nb::handle owner, bool readonly) {

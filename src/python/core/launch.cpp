@@ -304,12 +304,18 @@ PyObject* config_reduce(const LaunchConfig& c) {
 void capture_launch(const OpenBuilder& builder, const Stream& stream, const LaunchConfig& config,
                     const Kernel& kernel, PackedArguments& packed, PyObject* const* used,
                     Py_ssize_t count) {
-  if (kernel.state()->known(stream.context_id()) != nullptr && may_keep_lock_in_capture()) {
+  detail::KernelState& state = *kernel.state();
+  const unsigned long long context = stream.context_id();
+  const bool is_loaded =
+      state.known(context) != nullptr ||
+      (context != 0 && state.captured_in.load(std::memory_order_relaxed) == context);
+  if (is_loaded && may_keep_lock_in_capture()) {
     detail::launch_kernel(stream, config, kernel, packed.pointers());
-  } else {
+  } else {  // loading the code may wait
     const Stream held = stream;
     const WithoutGil release;
     detail::launch_kernel(held, config, kernel, packed.pointers());
+    state.captured_in.store(context, std::memory_order_relaxed);
   }
   retain_in_list(builder.held.ptr(), used, count);
 }

@@ -232,7 +232,7 @@ void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void
 void sync_stream(CUstream stream);
 void sync_event(CUevent event);
 
-/// A warning of ours, at the line of the user's program.
+/// Issues a CucoreWarning at the line of the user's program.
 void warn(const char* text);
 
 inline nb::object none() { return nb::none(); }

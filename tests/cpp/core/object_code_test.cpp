@@ -14,8 +14,11 @@ TEST(ObjectCode, PtxTellsTheDriverThatItNeeds) {
 }
 
 TEST(ObjectCode, OtherTextTellsNoDriver) {
-  for (const char* text : {"", "\x7f" "ELF", ".version", ".version 9", ".version nine.zero",
-                           ".version 99.0", "// .version 8.4"})
+  for (const char* text :
+       {"",
+        "\x7f"
+        "ELF",
+        ".version", ".version 9", ".version nine.zero", ".version 99.0", "// .version 8.4"})
     EXPECT_FALSE(cuda_version_of_ptx(text)) << text;
 }
 

@@ -84,6 +84,15 @@ TEST_F(StridedMemoryViewTest, AViewBecomesATensorMap) {
 
 TEST_F(StridedMemoryViewTest, ALayoutThatDoesNotFitIsRefused) {
   EXPECT_THROW(StridedMemoryView::from_buffer(source_, {65}, kInt32), std::invalid_argument);
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;  // 64 bits cannot count the elements
+  for (const std::vector<std::int64_t>& shape :
+       {std::vector<std::int64_t>{kHuge, 4}, {4, kHuge}, {kHuge, kHuge, 16}, {kHuge}, {16, kHuge}})
+    EXPECT_THROW(StridedMemoryView::from_buffer(source_, shape, kInt32), std::invalid_argument);
+  EXPECT_THROW(StridedMemoryView::from_buffer(source_, {2, 2}, kInt32, {kHuge, kHuge}),
+               std::invalid_argument);
+  EXPECT_THROW(StridedMemoryView::from_buffer(source_, {5, 5}, kInt32, {kHuge, kHuge}),
+               std::invalid_argument);
+  EXPECT_EQ(StridedMemoryView::from_buffer(source_, {0, kHuge, 16}, kInt32).size(), 0);
   EXPECT_THROW(StridedMemoryView::from_buffer(source_, {2, 2}, kInt32, {63, 1}),
                std::invalid_argument);
   EXPECT_THROW(StridedMemoryView::from_buffer(source_, {2, 2}, kInt32, {1}), std::invalid_argument);

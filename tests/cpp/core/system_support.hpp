@@ -34,7 +34,7 @@ void expect_an_answer(Ask ask, const char* what) {
   } catch (const NVMLError& error) {
     EXPECT_TRUE(error.name() == "NVML_ERROR_NOT_SUPPORTED" ||
                 error.name() == "NVML_ERROR_FUNCTION_NOT_FOUND" ||
-                error.name() == "NVML_ERROR_NOT_FOUND" ||
+                error.name() == "NVML_ERROR_NOT_FOUND" || error.name() == "NVML_ERROR_NOT_READY" ||
                 error.name() == "NVML_ERROR_NO_PERMISSION" ||
                 error.name() == "NVML_ERROR_INVALID_ARGUMENT")
         << what << ": " << error.what();

@@ -384,6 +384,30 @@ CUresult note_change(void* data, CUgraphNode node, const CUgraphNodeParams* befo
   return changes.answer;
 }
 
+TEST_F(Graphs, RecaptureOfUnchangedOperationsReportsNoChange) {
+  const auto capture = [&](unsigned value) {
+    CUdeviceptr made = 0;
+    EXPECT_OK(cuMemsetD32Async(address(log_), value, 1, stream_));
+    EXPECT_OK(cuMemcpyAsync(address(log_) + 8, address(log_), 4, stream_));
+    EXPECT_OK(cuLaunchHostFunc(
+        stream_, [](void*) {}, &log_));
+    EXPECT_OK(cuMemAllocAsync(&made, 64, stream_));
+    EXPECT_OK(cuMemFreeAsync(made, stream_));
+  };
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  capture(7);
+  CUgraph graph = nullptr, again = nullptr;
+  ASSERT_OK(cuStreamEndCapture(stream_, &graph));
+  for (const unsigned value : {7U, 8U}) {
+    Changes changes;
+    ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph,
+                                            note_change, &changes));
+    capture(value);
+    ASSERT_OK(cuStreamEndCapture(stream_, &again)) << value;
+    EXPECT_EQ(value == 7 ? 0u : 1u, changes.nodes.size());  // the fill
+  }
+}
+
 TEST_F(Graphs, RecaptureUpdatesParameters) {
   kernel("append");  // loaded before a capture
   const auto capture = [&](List values) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which block code that goes on by itself takes its blocks.
+// The order in which block code that iterates over blocks takes them.
 #include "cpu/engine/run/block_iteration.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(BlockIteration, IterationEndsAfterTheClaimedBlocks) {
   EXPECT_EQ(index_of(context), Index(0, 1, 2));
 }
 
-// Whoever ran a single thread of a strip has said so in the context (for fault reports).
+// Code that ran a single thread of a strip has stored that in the context (for fault reports).
 TEST(BlockIteration, AStripEndsAtTheColumnGivenByTheCode) {
   BlockContext context = grid_of(10, 1, 1);
   ASSERT_EQ(next_strip(context, 0, 4), 4u);

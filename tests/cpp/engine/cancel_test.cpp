@@ -118,7 +118,7 @@ const Subject kSubjects[] = {
      shape({4}, {32}, {2}), 2},
 };
 
-// Stacks that nobody takes again would be many more. The thread sanitizer maps memory of its own
+// Leaked stacks would be many more. The thread sanitizer maps memory of its own
 // for every thread.
 #ifdef __SANITIZE_THREAD__
 constexpr std::size_t kFew = 1024;

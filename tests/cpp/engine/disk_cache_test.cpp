@@ -41,7 +41,7 @@ TEST_F(CacheFolder, EvictsTheLeastRecentlyUsedEntriesAboveItsLimit) {
 TEST_F(CacheFolder, IsScannedOnlyWhenItMayBeFull) {
   DiskCache cache{folder_, kLimit};
   for (int i = 0; i < 200; ++i) cache.put(key(i), std::string(4000, 'x'));
-  EXPECT_EQ(cache.looks(), 1U);  // the first: somebody else may have filled it
+  EXPECT_EQ(cache.looks(), 1U);  // the first: another process may have filled it
   for (int i = 200; i < 1000; ++i) cache.put(key(i), std::string(4000, 'x'));
   EXPECT_GT(cache.looks(), 1U);
   EXPECT_LT(cache.looks(), 40U);  // once per quarter of the limit, generously

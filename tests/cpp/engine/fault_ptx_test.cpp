@@ -24,7 +24,7 @@ std::string kernel(const std::string& body, const std::string& before = {}) {
          "\n ret;\n}\n";
 }
 
-/// Pages that end at one nobody may touch.
+/// Pages that end at an inaccessible page.
 class Guarded {
  public:
   Guarded()

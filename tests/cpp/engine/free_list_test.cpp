@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that are handed out again: by size, across threads, without end.
+// Reuse of freed blocks: by size, across threads, repeatedly.
 #include "cpu/mem/free_list.hpp"
 
 #include <gtest/gtest.h>

@@ -203,7 +203,7 @@ TEST(Grid, ABlockMaySpinOnALaterBlockEvenWithOneHostThread) {
   EXPECT_EQ(data.out[0], 16 * 32);
 }
 
-// Every block goes round a loop with a barrier until the block behind it has come.
+// Every block repeats a loop with a barrier until the next block has started.
 TEST(Grid, ThreadCodeThatSpinsAcrossABarrierLetsLaterBlocksStart) {
   Data data{32};
   const auto outcome = run_with(thread_code([](ThreadContext* t) {

@@ -176,7 +176,7 @@ done:
   std::vector<std::uint32_t> out(513);
   void* params = out.data();
   EXPECT_EQ(kernel.run({8}, {64}, &params, 1).code,
-            0);  // the last thread of the last block goes first
+            0);  // the last thread of the last block runs first
   for (std::uint32_t i = 0; i < 512; ++i) EXPECT_EQ(out[i], 511 - i);
 }
 

@@ -33,7 +33,7 @@ TEST(SharedMemoryArena, ContainsAllAddressesWithin32BitOffsets) {
   std::_Exit(space.contains(alone + 65536) || space.contains(alone - 1) ? 3 : 0);
 }
 
-// What lies beside a piece is somebody else's memory.
+// The memory next to a mapping does not belong to the arena.
 TEST(SharedMemoryArenaDeathTest, ContainsSeparateMappingsIfTheRangeCannotBeReserved) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need more addresses than this leaves";

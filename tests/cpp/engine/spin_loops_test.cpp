@@ -11,7 +11,7 @@ namespace {
 struct Loop {
   const char* name;
   bool waits;
-  const char* body;  ///< begins in `entry` behind %q (global), %s (shared), %tid, %n; ends in `end`
+  const char* body;  ///< begins in `entry` after %q (global), %s (shared), %tid, %n; ends in `end`
 
   friend void PrintTo(const Loop& loop, std::ostream* out) { *out << loop.name; }
 };

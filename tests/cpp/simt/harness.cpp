@@ -432,7 +432,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   auto* block = cantFail(jit->lookup("block")).toPtr<void(cucpu::BlockContext*)>();
   auto params = pack(work);
   std::vector<std::byte> scratch(made.scratch_bytes + 64);
-  // The first block in a call of its own, the others in one call that goes on from block to block.
+  // The first block in a call of its own, the others in one call that iterates over blocks.
   for (std::uint32_t index = 0; index < std::min(work.grid.x, 2u); ++index) {
     auto shared = shared_memory();
     cucpu::BlockContext at{};

@@ -197,7 +197,7 @@ TEST(SimtKernels, ALoopThatAcquiresALockIsRejected) {
   Work work;
   work.buffers = {std::vector<std::uint32_t>(1)};
   auto report = run_vectorized(parse(kernel("lock")), work, 16);
-  EXPECT_EQ(report.refusal, "loop that takes a lock");
+  EXPECT_EQ(report.refusal, "spin lock");
 }
 
 std::string waiting(std::string write) {
@@ -226,12 +226,12 @@ TEST(SimtKernels, ASpinLoopOnTheSameBlockIsRejected) {
       "store i32 1, ptr %q, align 4"};
   for (const char* write : writes)
     EXPECT_EQ(run_vectorized(parse(waiting(write)), work, 16).refusal,
-              "loop that waits for another thread")
+              "spin loop on a value of another thread")
         << write;
   std::string everyone = waiting("");
   everyone.replace(everyone.find("icmp eq i32 %tid, 0"), 19, "icmp ult i32 %tid, 2");
   EXPECT_EQ(run_vectorized(parse(everyone), work, 16).refusal,
-            "loop that waits for another thread");
+            "spin loop on a value of another thread");
 }
 
 TEST(SimtKernels, PrivateArraysAndRowsOfATwoDimensionalBlock) {

@@ -16,7 +16,7 @@ const std::uint32_t kFloats[] = {
     0xff800000, 0x7fc00000, 0xffc00123, 0x7fffffff, 0xffffffff, 0x7f800001, 0xff812345, 0x7fbfffff};
 constexpr std::uint32_t kCount = std::size(kFloats);
 
-// Every thread: %a and %b, one of all pairs, and %pd, where its result goes.
+// Every thread: %a and %b, one of all pairs, and %pd, the address of its result.
 const char* const kHead = R"(
 declare float @llvm.fma.f32(float, float, float)
 declare float @llvm.sqrt.f32(float)
@@ -43,7 +43,7 @@ define void @kernel() {
   %pd = inttoptr i64 %d to ptr
 )";
 
-// What the translator writes behind arithmetic: %x as memory shall see it.
+// What the translator emits after arithmetic: %x with the NaN that is stored.
 const char* const kTail = R"(
   %nan = fcmp uno float %x, %x
   %raw = bitcast float %x to i32

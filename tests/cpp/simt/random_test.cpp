@@ -377,7 +377,7 @@ TEST_P(SimtRandom, ProgramsGiveTheSameMemoryForEveryWidth) {
     work.numbers = {static_cast<std::uint32_t>(random())};
     SCOPED_TRACE("seed " + std::to_string(seed) + ", block " + std::to_string(work.block.x) + "x" +
                  std::to_string(work.block.y));
-    auto report = compare(build, work, {8, 4, 16, 32}, "barrier where lanes may be apart");
+    auto report = compare(build, work, {8, 4, 16, 32}, "barrier in divergent control flow");
     if (!report.refusal.empty()) ++refused;
     if (testing::Test::HasFailure()) return;
   }

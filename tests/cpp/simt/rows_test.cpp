@@ -76,7 +76,7 @@ body:
   %v = add i32 %i, 1
 )",
      2},
-    {"branches one behind the other", R"(
+    {"branches one after the other", R"(
   %c1 = icmp ugt i32 %x, 60
   br i1 %c1, label %stop, label %second
 second:

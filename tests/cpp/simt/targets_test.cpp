@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/cpp/simt/targets_test.cpp: block code for machines that are not at hand: the ten benchmark
+// tests/cpp/simt/targets_test.cpp: block code for other machines: the ten benchmark
 // kernels (bench/cpp/kernels/source.cu, as NVRTC compiles them) become assembly, which is read
 // here. Nothing of it runs.
 #include <gtest/gtest.h>

@@ -776,3 +776,46 @@ def test_child_node_update_to_its_own_graph_raises(stream, cell):
             node.update(wrong)
     definition.instantiate().launch(stream)
     assert number(buffer, stream) == 0x05050505
+
+
+def test_builder_that_an_argument_closes_is_no_crash(device, stream, kernel, cell):
+    target = cell()
+    launch(stream, ONE, kernel("add_one"), target, 1)
+    stream.sync()
+
+    class Closing:
+        def __init__(self, builder):
+            self.builder = builder
+
+        @property
+        def _kernel_argument(self):
+            self.builder.close()
+            gc.collect()
+            return target.handle
+
+    own = device.create_stream()
+    builder = own.create_graph_builder().begin_building()
+    launch(builder, ONE, kernel("add_one"), Closing(builder), 1)
+    own.sync()
+    assert builder.is_closed
+    assert number(target, stream) == 2  # the capture had ended: the stream ran it
+
+
+def test_many_captured_launches_keep_each_kernel_and_buffer(device, stream, kernel, cell):
+    """More of them than a driver queues: a capture queues nothing."""
+    count = 1500
+    buffer = cell()
+    builder = device.create_graph_builder().begin_building()
+    for _ in range(count):
+        launch(builder, ONE, kernel("add_one"), buffer, 1)
+    graph = builder.end_building().complete()
+    builder.close()
+    reference = weakref.ref(buffer)
+    graph.launch(stream)
+    assert number(buffer, stream) == count
+    del buffer
+    gc.collect()
+    assert reference() is not None
+    graph.close()
+    stream.sync()
+    assert gone(reference)

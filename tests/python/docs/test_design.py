@@ -20,7 +20,7 @@ ELSEWHERE = {"build/coverage/lines.json", "cuda/__init__.py"}
 
 
 def tracked() -> list[str]:
-    return subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
+    return subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True).splitlines()
 
 
 @pytest.fixture(scope="module")

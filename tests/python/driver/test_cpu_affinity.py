@@ -11,6 +11,8 @@ import threading
 
 import pytest
 
+pytestmark = pytest.mark.cpu_only
+
 PROGRAM = r"""
 import json, os, sys, threading
 from pathlib import Path

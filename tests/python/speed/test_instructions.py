@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[3]
-HOT = ("launch_0", "launch_3", "launch_16", "event_record", "stream_wait", "alloc_free_4k", "graph_launch_20", "launch_config",
-       "b_device_get_count", "b_device_get_attribute", "b_stream_query", "b_launch_ctypes")  # fmt: skip
+HOT = ("launch_0", "launch_3", "launch_16", "event_record", "stream_wait", "alloc_free_4k", "graph_launch_20", "graph_capture_20",
+       "launch_config", "b_device_get_count", "b_device_get_attribute", "b_stream_query", "b_launch_ctypes")  # fmt: skip
 
 
 def load(name: str) -> Any:

@@ -172,6 +172,20 @@ def test_a_trace_that_was_cut_off_can_be_read(tmp_path: Path) -> None:
         assert part == whole[: len(part)]
 
 
+def test_calls_at_exit_and_forked_children_do_no_harm(tmp_path: Path) -> None:
+    program = (
+        "import atexit, ctypes, os\nfrom cuda.bindings import driver\ndriver.cuInit(0)\n"
+        "for _ in range(3): driver.cuDeviceGetCount()\n"
+        "getattr(ctypes.CDLL(None), '__cxa_atexit')(ctypes.CDLL('libcuda.so.1').cuCtxSynchronize, None, None)\n"
+        "atexit.register(driver.cuDeviceGetCount)\n"
+        "child = os.fork()\n"
+        "if child == 0: raise SystemExit(0)\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
+    )
+    calls = [span["name"] for span in spans(traced(tmp_path, program), "api")]
+    assert calls.count("cuDeviceGetCount") == 4
+
+
 def test_the_status_of_the_program_is_kept(tmp_path: Path) -> None:
     traced(tmp_path, "raise SystemExit(7)\n", status=7)
     traced(tmp_path, f"import os\nos.kill(os.getpid(), {int(signal.SIGTERM)})\n", status=128 + signal.SIGTERM)

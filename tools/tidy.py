@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/tidy [FILE...]: runs clang-tidy with the checks of .clang-tidy over the C++ sources, a file per core; a finding is an error.
+"""tools/tidy.py [FILE...]: runs clang-tidy with the checks of .clang-tidy over the C++ sources, JOBS files at a time; a finding is an error.
 
-A file that passed is not checked again until it, a header of the project or the checks change (build/dev/tidy.json).
+A file that passed is not checked again until it, a header that it includes or the checks change (build/dev/tidy.json). So
+the first run is long, and later runs check what a change concerns.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,8 +23,12 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/dev"
 TIDY = ROOT / ".venv/bin/clang-tidy"
 FOLDERS = ("src/", "cpu/")
+INCLUDE = re.compile(rb'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 # What GCC understands and Clang does not; and precompiled headers, which are GCC's.
-UNKNOWN = ("-Wno-restrict", "-Wno-stringop-overflow", "-Wno-dangling-reference", "-Winvalid-pch", "-Werror")
+UNKNOWN = (
+    *("-Wno-restrict", "-Wno-stringop-overflow", "-Wno-dangling-reference", "-Winvalid-pch", "-Werror"),
+    "-fno-gnu-unique",
+)
 
 
 def tracked(*patterns: str) -> list[str]:
@@ -34,6 +40,35 @@ def digest(*parts: bytes) -> str:
     for part in parts:
         state.update(hashlib.sha256(part).digest())
     return state.hexdigest()[:32]
+
+
+class Includes:
+    """The headers of the project that a file includes, directly or not. Includes are spelled relative to several folders, so
+    every header whose path ends in the spelling counts."""
+
+    def __init__(self, root: Path, headers: list[str]) -> None:
+        self._root = root
+        self._by_spelling: dict[str, list[str]] = {}
+        for header in headers:
+            parts = header.split("/")
+            for i in range(len(parts)):
+                self._by_spelling.setdefault("/".join(parts[i:]), []).append(header)
+        self._direct: dict[str, set[str]] = {}
+
+    def direct(self, file: str) -> set[str]:
+        if file not in self._direct:
+            spellings = INCLUDE.findall((self._root / file).read_bytes())
+            self._direct[file] = {h for s in spellings for h in self._by_spelling.get(s.decode(), [])}
+        return self._direct[file]
+
+    def all(self, file: str) -> list[str]:
+        found: set[str] = set()
+        waiting = [file]
+        while waiting:
+            new = self.direct(waiting.pop()) - found
+            found |= new
+            waiting += new
+        return sorted(found)
 
 
 def commands() -> dict[str, dict[str, str]]:
@@ -60,18 +95,19 @@ def main(chosen: list[str]) -> int:
     if unknown := [file for file in files if file not in known]:
         print(f"no compile command for {', '.join(unknown)}: build first (make build)", file=sys.stderr)
         return 2
-    common = digest(
-        (ROOT / ".clang-tidy").read_bytes(), *((ROOT / name).read_bytes() for name in tracked("*.hpp", "*.h"))
-    )
+    checks = (ROOT / ".clang-tidy").read_bytes()
+    includes = Includes(ROOT, tracked("*.hpp", "*.h"))
     record = BUILD / "tidy.json"
     passed: dict[str, str] = json.loads(record.read_text()) if record.exists() else {}
-    keys = {file: digest(common.encode(), (ROOT / file).read_bytes()) for file in files}
+    keys = {
+        file: digest(checks, *((ROOT / name).read_bytes() for name in [file, *includes.all(file)])) for file in files
+    }
     todo = [file for file in files if passed.get(file) != keys[file]]
     print(f"clang-tidy: {len(todo)} of {len(files)} files to check", flush=True)
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "compile_commands.json").write_text(json.dumps(list(known.values())))
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(int(os.environ.get("JOBS", 0)) or os.cpu_count()) as pool:
             for done, future in enumerate(as_completed([pool.submit(check, folder, file) for file in todo]), 1):
                 file, status, output, took = future.result()
                 if status:
