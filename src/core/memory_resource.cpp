@@ -123,6 +123,7 @@ std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolO
                     "cuMemPoolImportFromShareableHandle", "file descriptor " + std::to_string(fd)};
   }
   check(code, "cuMemPoolImportFromShareableHandle");
+  let_devices_in(opened, options.location, options.type);
   pool->own(opened);
   return pool;
 }
