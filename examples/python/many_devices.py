@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 from cuda.core import Device, LaunchConfig, ObjectCode, PinnedMemoryResource, Program, ProgramOptions, launch
@@ -50,7 +51,7 @@ class Progress:
                 print(f"\r\033[K{line}" if sys.stdout.isatty() else line, end="\n" if last else "", flush=True)
 
 
-def compute(devices: list[Device], code: ObjectCode, width: int, height: int, rows: int) -> np.ndarray:
+def compute(devices: Sequence[Device], code: ObjectCode, width: int, height: int, rows: int) -> np.ndarray:
     """The whole image. Parts lie in pinned memory, which every device writes in place."""
     starts = list(range(0, height, rows))
     numbers, progress = itertools.count(), Progress(len(starts))  # count() hands each number to one thread
@@ -61,7 +62,7 @@ def compute(devices: list[Device], code: ObjectCode, width: int, height: int, ro
         device.set_current()  # for this thread
         stream, kernel = device.create_stream(), code.get_kernel("escape_times")
         part = device.allocate(4 * width * rows, stream=stream)
-        pixels = np.frombuffer(image, np.int32).reshape(height, width)
+        pixels = np.from_dlpack(image).view(np.int32).reshape(height, width)
         while (number := next(numbers)) < len(starts):
             first = starts[number]
             count = min(rows, height - first)
@@ -78,7 +79,7 @@ def compute(devices: list[Device], code: ObjectCode, width: int, height: int, ro
         thread.start()
     for thread in threads:
         thread.join()
-    return np.frombuffer(image, np.int32).reshape(height, width).copy()
+    return np.from_dlpack(image).view(np.int32).reshape(height, width).copy()
 
 
 def main(width: int = 640, height: int = 480, rows: int = 16) -> None:

@@ -10,10 +10,12 @@
 
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "cpu/engine/run/worker.hpp"
 #include "protection.hpp"
@@ -36,6 +38,9 @@ struct RecoverableWork {
   char reason[512] = {};
   sigjmp_buf back{};
   std::uintptr_t stack_low = 0;  ///< to tell a stack overflow from other faults
+  /// Memory that the new thread frees first: its first use of a thread_local variable allocates,
+  /// and the C library ends the process when it cannot.
+  void* reserve = nullptr;
   alignas(16) std::byte signal_stack[kSignalStack];
 };
 
@@ -82,13 +87,18 @@ void run(RecoverableWork& work) {
     for (;;) pause();
 }
 
-void* start(void* work) {
-  run(*static_cast<RecoverableWork*>(work));
+void* start(void* argument) {
+  auto* const work = static_cast<RecoverableWork*>(argument);
+  std::free(std::exchange(work->reserve, nullptr));
+  run(*work);
   return nullptr;
 }
 
 /// A thread that receives fault signals only: other signals are for the program's own threads.
 bool launch(RecoverableWork& work, std::size_t stack) {
+  constexpr std::size_t kReserve = 64 * 1024;
+  work.reserve = std::malloc(kReserve);
+  if (!work.reserve) return false;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -103,6 +113,7 @@ bool launch(RecoverableWork& work, std::size_t stack) {
                   pthread_create(&thread, &attributes, &start, &work) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
+  if (!ok) std::free(std::exchange(work.reserve, nullptr));
   return ok;
 }
 

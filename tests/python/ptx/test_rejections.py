@@ -62,7 +62,7 @@ WRONG = [
     ("st.release.gpu.local.u32 [%rd0], %r0;", "5:3", "neither volatile accesses nor memory orders"),
     ("ld.weak.sys.global.u32 %r0, [%rd0];", "5:3", "a scope needs a memory order"),
     ("ld.relaxed.global.u32 %r0, [%rd0];", "5:3", "a memory order needs a scope"),
-    ("ld.acquire.gpu.global.cg.u32 %r0, [%rd0];", "5:3", "a cache operator"),
+    ("ld.acquire.gpu.global.cg.u32 %r0, [%rd0];", "5:3", "cache operators are allowed on weak"),
     ("ld.mmio.relaxed.gpu.global.u32 %r0, [%rd0];", "5:3", "'.mmio'"),
     ("ld.nc.u32 %r0, [%rd0];", "5:3", "'.nc'"),
     ("ld.shared.L2::128B.u32 %r0, [%r1];", "5:3", "cache hints"),

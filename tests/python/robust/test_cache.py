@@ -161,6 +161,8 @@ UNREADABLE = {
     "CUCORE_CPU_W": ("7", "0", "-4", "wide", "18446744073709551620"),
     "CUCORE_CPU_DUMP": ("everything", "ptx,,asm", ",", "after:magic"),
     "CUCORE_CPU_CACHE": ("maybe", "2"),
+    "CUCORE_CPU_SCHEDULE": ("7", "seed:", "seed:-1", "keep:p0.0.0.0"),
+    "CUCORE_DEBUG": ("yes", "2"),
     "CUCORE_CPU_REPORT": ("yes please",),
     "CUCORE_CPU_STRICT": ("very",),
     "CUCORE_CPU_NAN": ("payload",),
@@ -172,7 +174,7 @@ UNREADABLE = {
     "CUCORE_CHECK": ("everything and more", "continue"),
     "CUCORE_CHECK_SUPPRESS": ("k", "speed:k", "race"),
 }
-ANYTHING = {"CUCORE_CACHE_DIR", "CUCORE_CPU_DUMP_DIR", "CUCORE_SITE_PACKAGES"}  # any text is a valid path
+ANYTHING = {"CUCORE_CACHE_DIR", "CUCORE_COVERAGE", "CUCORE_CPU_DUMP_DIR", "CUCORE_SITE_PACKAGES", "CUCORE_TRACE"}  # any text is a valid path
 SWITCHES = {"CUCORE_LEAK_WARNINGS", "CUCORE_STAND_INS"}  # any value is valid
 OF_CUCORE_RUN = {"CUCORE_PTXAS", "CUCORE_RUN_PYTHON"}  # set for the programs that it starts
 
