@@ -42,7 +42,8 @@ struct IPCBufferDescriptor {
 /// process: buffers share the mapping, which is unmapped in the order of the stream on which the
 /// last of them is closed. Throws std::invalid_argument where it has less bytes than the descriptor
 /// says. `lease` is what makes the exporting process keep the memory, if anything does: it is
-/// released after the unmapping, when the work queued on that stream is done.
+/// released after the unmapping, when the work queued on that stream is done, by a thread of the
+/// driver: its deleter must not call the driver.
 [[nodiscard]] CUCORE_EXPORT Buffer import_buffer(const std::shared_ptr<MemoryPool>& pool,
                                                  const IPCBufferDescriptor& descriptor,
                                                  const Stream& stream,

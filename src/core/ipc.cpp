@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -43,11 +44,19 @@ class OpenedMemory final : public MemoryResource {
   Context context_;
 };
 
-/// Lets go of a lease once the work queued on the stream is done.
+void CUDA_CB end_lease(void* held) { delete static_cast<std::shared_ptr<void>*>(held); }
+
+/// Releases a lease once the work queued on the stream is done. The driver's thread does it: this
+/// process may make no further call for a long time, while the exporter waits for its memory.
 void end_after(StreamRef stream, std::shared_ptr<void> lease) noexcept {
   if (lease == nullptr) return;
   const detail::Relaxed relaxed;
-  if (!detail::forget_after(stream, lease)) (void)detail::synchronize(stream);
+  auto* const held = new (std::nothrow) std::shared_ptr<void>{lease};
+  if (held != nullptr &&
+      driver().cuLaunchHostFunc(stream.handle(), &end_lease, held) == CUDA_SUCCESS)
+    return;
+  delete held;
+  (void)detail::synchronize(stream);
 }
 
 /// One mapping and the buffers that use it; each gives it back, the last one unmaps it.
