@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "cpu/base/cpu_affinity.hpp"
+
 namespace cucpu::driver {
 
 std::vector<unsigned> parse_processors(const std::string& list) {
@@ -28,9 +30,7 @@ std::vector<unsigned> parse_processors(const std::string& list) {
 }
 
 std::vector<std::vector<unsigned>> numa_nodes(const std::filesystem::path& root) {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return {};
+  const cpu_set_t& usable = process_cpus();
   std::vector<std::pair<unsigned, std::vector<unsigned>>> nodes;
   std::error_code ignored;
   for (const auto& entry :

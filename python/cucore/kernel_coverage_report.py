@@ -42,33 +42,20 @@ def shown_name(path: str) -> str:
 def table(files: Sequence[FileCoverage]) -> str:
     """Lines, sides of branches, and how often the threads of a warp took both sides."""
     rows = [("kernels in", "lines", "missed", "sides", "missed", "cover", "divergent", "missing lines")]
-    for file in files:
-        whole = totals([file])
+    parts = [(shown_name(file.path), totals([file]), _ranges(file.missing)) for file in files]
+    for name, sums, missing in [*parts, ("total", totals(files), "")]:
         rows.append(
             (
-                shown_name(file.path),
-                str(whole.lines),
-                str(whole.missing),
-                str(whole.sides),
-                str(whole.missed_sides),
-                f"{whole.percent:.0f}%",
-                _share(whole.divergence),
-                _ranges(file.missing),
+                name,
+                str(sums.lines),
+                str(sums.missing),
+                str(sums.sides),
+                str(sums.missed_sides),
+                f"{sums.percent:.0f}%",
+                _share(sums.divergence),
+                missing,
             )
         )
-    whole = totals(files)
-    rows.append(
-        (
-            "total",
-            str(whole.lines),
-            str(whole.missing),
-            str(whole.sides),
-            str(whole.missed_sides),
-            f"{whole.percent:.0f}%",
-            _share(whole.divergence),
-            "",
-        )
-    )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:

@@ -9,6 +9,7 @@
 #include <llvm/IR/Operator.h>
 
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/jit/routine_call.hpp"
 #include "cpu/engine/jit/underlying_values.hpp"
 
 namespace cucpu {
@@ -64,12 +65,7 @@ class Instrumenter {
   Value* i64(std::uint64_t n) { return b_.getInt64(n); }
 
   void routine(const char* name, ArrayRef<Value*> arguments) {
-    SmallVector<Type*, 5> types;
-    for (Value* argument : arguments) types.push_back(argument->getType());
-    FunctionCallee callee =
-        module_.getOrInsertFunction(name, FunctionType::get(b_.getVoidTy(), types, false));
-    cast<Function>(callee.getCallee())->setDoesNotThrow();
-    b_.CreateCall(callee, arguments);
+    call_routine(module_, b_, name, arguments);
   }
 
   void check(Value* pointer, Value* bytes, unsigned flags, Value* value = nullptr) {

@@ -7,6 +7,8 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 
+#include "cpu/engine/jit/routine_call.hpp"
+
 namespace cucpu {
 namespace {
 
@@ -54,12 +56,7 @@ class SchedulePoints {
   }
 
   void routine(const char* name, ArrayRef<Value*> arguments) {
-    SmallVector<Type*, 3> types;
-    for (Value* argument : arguments) types.push_back(argument->getType());
-    FunctionCallee callee =
-        module_.getOrInsertFunction(name, FunctionType::get(b_.getVoidTy(), types, false));
-    cast<Function>(callee.getCallee())->setDoesNotThrow();
-    b_.CreateCall(callee, arguments);
+    call_routine(module_, b_, name, arguments);
   }
 
   Value* bytes_of(Type* type) {

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu/engine/jit/routine_call.hpp: calls of runtime routines that instrumenting passes insert.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+namespace cucpu {
+
+/// Inserts a call of a routine without a result (runtime/routines.def); its parameters have the
+/// types of the arguments.
+inline void call_routine(llvm::Module& module, llvm::IRBuilder<>& b, const char* name,
+                         llvm::ArrayRef<llvm::Value*> arguments) {
+  llvm::SmallVector<llvm::Type*, 5> types;
+  for (llvm::Value* argument : arguments) types.push_back(argument->getType());
+  llvm::FunctionCallee callee =
+      module.getOrInsertFunction(name, llvm::FunctionType::get(b.getVoidTy(), types, false));
+  llvm::cast<llvm::Function>(callee.getCallee())->setDoesNotThrow();
+  b.CreateCall(callee, arguments);
+}
+
+}  // namespace cucpu
