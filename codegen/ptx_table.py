@@ -54,7 +54,20 @@ def render(facts: dict[str, Any]) -> dict[str, str]:
     bodies: list[str] = []
     out_rows: list[str] = []
     for number, row in enumerate(rows):
-        unknown = set(row) - {"op", "mods", "types", "args", "emit", "effects", "ptx", "sm", "arch", "wide", "note"}
+        unknown = set(row) - {
+            "op",
+            "mods",
+            "types",
+            "args",
+            "emit",
+            "effects",
+            "ptx",
+            "sm",
+            "below",
+            "arch",
+            "wide",
+            "note",
+        }
         if unknown:
             raise ValueError(f"{row['op']}: unknown fields {sorted(unknown)}")
         slots: list[str] = []
@@ -76,7 +89,7 @@ def render(facts: dict[str, Any]) -> dict[str, str]:
         effects, wide = (str(bool(row.get(name))).lower() for name in ("effects", "wide"))
         out_rows.append(
             f'    {{"{row["op"]}", {span}, "{row.get("args", "")}", Emit::{row["emit"]}, '
-            f"{effects}, {row.get('ptx', 0)}, {row.get('sm', 0)}, {['', 'a', 'only'].index(row.get('arch', ''))}, {wide}}},\n"
+            f"{effects}, {row.get('ptx', 0)}, {row.get('sm', 0)}, {['', 'a', 'only', 'tensor', 'exact'].index(row.get('arch', ''))}, {wide}}},\n"
         )
     emits = sorted({row["emit"] for row in rows})
     return {

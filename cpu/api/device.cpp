@@ -115,7 +115,7 @@ CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
       prop->maxGridSize[i] = device_attribute(
           d, static_cast<CUdevice_attribute>(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i));
     }
-    prop->sharedMemPerBlock = limits().shared_per_block;
+    prop->sharedMemPerBlock = d.limits->shared_per_block;
     prop->totalConstantMemory = device_attribute(d, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
     prop->SIMDWidth = 32;
     prop->memPitch = device_attribute(d, CU_DEVICE_ATTRIBUTE_MAX_PITCH);

@@ -12,14 +12,16 @@ CUresult cuFuncGetAttribute(int* out, CUfunction_attribute attribute, CUfunction
   return guarded([&] {
     require(out != nullptr);
     const Function& function = function_of(handle);
-    *out = function_attribute(function.kernel.info(), function.settings, attribute);
+    *out = function_attribute(limits_of(function), function.kernel.info(), function.settings,
+                              attribute);
   });
 }
 
 CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value) {
   return guarded([&] {
     Function& function = function_of(handle);
-    set_function_attribute(function.kernel.info(), function.settings, attribute, value);
+    set_function_attribute(limits_of(function), function.kernel.info(), function.settings,
+                           attribute, value);
   });
 }
 

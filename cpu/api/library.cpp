@@ -22,10 +22,14 @@ void load(CUlibrary* out, const void* image, std::size_t size, const char* name,
   }
   options.load.name = name;
   options.load.info_log = &options.info;
-  *out =
-      options
-          .logged([&] { return make_object<Library>(options.texts_of(image, size), options.load); })
-          ->publish();
+  *out = options
+             .logged([&] {
+               const auto texts_for = [&](std::uint32_t target) {
+                 return options.texts_of(image, size, target);
+               };
+               return make_object<Library>(texts_for, options.load);
+             })
+             ->publish();
 }
 
 Library& library_of(CUlibrary handle) { return object_of<Library>(handle); }
@@ -165,7 +169,8 @@ CUresult cuKernelGetAttribute(int* out, CUfunction_attribute attribute, CUkernel
   return guarded([&] {
     require(out != nullptr);
     LibraryKernel& kernel = kernel_of(handle);
-    *out = function_attribute(kernel.kernel.info(), kernel.settings[device_of(dev).ordinal],
+    const Device& device = device_of(dev);
+    *out = function_attribute(*device.limits, kernel.kernel.info(), kernel.settings[device.ordinal],
                               attribute);
   });
 }
@@ -174,8 +179,9 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
                               CUdevice dev) {
   return guarded([&] {
     LibraryKernel& kernel = kernel_of(handle);
-    set_function_attribute(kernel.kernel.info(), kernel.settings[device_of(dev).ordinal], attribute,
-                           value);
+    const Device& device = device_of(dev);
+    set_function_attribute(*device.limits, kernel.kernel.info(), kernel.settings[device.ordinal],
+                           attribute, value);
   });
 }
 

@@ -19,9 +19,11 @@ void add(LinkState& state, CUjitInputType type, const void* data, std::size_t si
                            "error: LTO IR is not linked on the CPU device; turn it into PTX first "
                            "(nvJitLink with -ptx does that)"};
   state.options.logged([&] {
+    const std::uint32_t target = state.options.load.target;
     const std::string_view archive{static_cast<const char*>(data), size};
-    auto texts = type == CU_JIT_INPUT_LIBRARY ? ptx_of_archive(archive, state.machine_code_members)
-                                              : ptx_of_image(data, size);
+    auto texts = type == CU_JIT_INPUT_LIBRARY
+                     ? ptx_of_archive(archive, target, state.machine_code_members)
+                     : ptx_of_image(data, size, target);
     if (type == CU_JIT_INPUT_PTX) state.options.apply(texts);  // other inputs were compiled before
     for (std::string& text : texts) state.texts.push_back(std::move(text));
     return 0;
@@ -53,8 +55,10 @@ extern "C" {
 CUresult cuLinkCreate(unsigned int count, CUjit_option* options, void** values, CUlinkState* out) {
   return guarded([&] {
     require(out != nullptr);
-    current_context();
-    *out = make_object<LinkState>(count, options, values)->publish();
+    const Context& context = current_context();
+    auto state = make_object<LinkState>(count, options, values);
+    state->options.load.target = target_of(context.device);
+    *out = state->publish();
   });
 }
 

@@ -20,12 +20,13 @@ void load(CUmodule* out, const void* image, std::size_t size, const char* name,
   require_capture_safe();
   options.load.name = name;
   options.load.info_log = &options.info;
-  *out =
-      options
-          .logged([&] {
-            return make_object<LoadedModule>(&context, options.texts_of(image, size), options.load);
-          })
-          ->publish();
+  options.load.target = target_of(context.device);
+  *out = options
+             .logged([&] {
+               return make_object<LoadedModule>(
+                   &context, options.texts_of(image, size, options.load.target), options.load);
+             })
+             ->publish();
 }
 
 LoadedModule& module_of(CUmodule handle) { return object_of<LoadedModule>(handle); }

@@ -15,21 +15,23 @@ void potential(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2D
                std::size_t shared, int limit, unsigned flags) {
   require(min_grid && block_size && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE && limit >= 0);
   const Context& context = current_context();
-  const cucpu::KernelInfo& info = function_of(handle).kernel.info();
+  const Function& function = function_of(handle);
+  const cucpu::Limits& limits = limits_of(function);
+  const cucpu::KernelInfo& info = function.kernel.info();
   const unsigned most =
       std::min(info.max_threads, limit == 0 ? info.max_threads : static_cast<unsigned>(limit));
   unsigned best_threads = 0, best_total = 0, best_blocks = 0;
   for (unsigned threads = most; threads > 0; threads = threads % kWarpThreads
                                                            ? threads / kWarpThreads * kWarpThreads
                                                            : threads - kWarpThreads) {
-    const unsigned blocks =
-        blocks_per_sm(info, threads, shared_of ? shared_of(static_cast<int>(threads)) : shared);
+    const unsigned blocks = blocks_per_sm(
+        limits, info, threads, shared_of ? shared_of(static_cast<int>(threads)) : shared);
     if (blocks * threads > best_total) {
       best_total = blocks * threads;
       best_threads = threads;
       best_blocks = blocks;
     }
-    if (best_total == limits().threads_per_sm || threads <= kWarpThreads) break;
+    if (best_total == limits.threads_per_sm || threads <= kWarpThreads) break;
   }
   *block_size = static_cast<int>(best_threads);
   *min_grid = static_cast<int>(best_blocks * context.multiprocessors());
@@ -69,8 +71,9 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* out, CUfuncti
   return guarded([&] {
     require(out && threads > 0 && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
     current_context();
-    *out = static_cast<int>(
-        blocks_per_sm(function_of(handle).kernel.info(), static_cast<unsigned>(threads), shared));
+    const Function& function = function_of(handle);
+    *out = static_cast<int>(blocks_per_sm(limits_of(function), function.kernel.info(),
+                                          static_cast<unsigned>(threads), shared));
   });
 }
 
@@ -92,12 +95,13 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle,
     current_context();
     const Function& function = function_of(handle);
     const cucpu::KernelInfo& info = function.kernel.info();
+    const cucpu::Limits& limits = limits_of(function);
     require(static_cast<unsigned>(blocks) <=
-            blocks_per_sm(info, static_cast<unsigned>(threads), 0));
-    const std::size_t each = limits().shared_per_sm / static_cast<unsigned>(blocks) / 128 * 128;
+            blocks_per_sm(limits, info, static_cast<unsigned>(threads), 0));
+    const std::size_t each = limits.shared_per_sm / static_cast<unsigned>(blocks) / 128 * 128;
     const std::size_t used = info.static_shared_bytes;  // an H200 does not count the reserved part
-    *out = std::min({each > used ? each - used : 0, limits().shared_per_block_opt_in - used,
-                     dynamic_shared_limit(info, function.settings)});
+    *out = std::min({each > used ? each - used : 0, limits.shared_per_block_opt_in - used,
+                     dynamic_shared_limit(limits, info, function.settings)});
   });
 }
 
@@ -109,8 +113,8 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction handle,
     const Function& function = function_of(handle);
     const auto shape = shape_of(*config);
     const auto blocks =
-        blocks_per_sm(function.kernel.info(), static_cast<unsigned>(shape.block.volume()),
-                      shape.dynamic_shared_bytes);
+        blocks_per_sm(limits_of(function), function.kernel.info(),
+                      static_cast<unsigned>(shape.block.volume()), shape.dynamic_shared_bytes);
     *out = blocks == 0
                ? 0
                : static_cast<int>(function.settings.non_portable_cluster ? kMaxCluster
@@ -125,8 +129,8 @@ CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction handle, const CUlaunc
     const Function& function = function_of(handle);
     const auto shape = shape_of(*config);
     const unsigned blocks =
-        blocks_per_sm(function.kernel.info(), static_cast<unsigned>(shape.block.volume()),
-                      shape.dynamic_shared_bytes);
+        blocks_per_sm(limits_of(function), function.kernel.info(),
+                      static_cast<unsigned>(shape.block.volume()), shape.dynamic_shared_bytes);
     *out = 0;
     if (!has_cluster(*config) || blocks == 0) return;
     const cucpu::Dim3 &c = shape.cluster, &g = shape.grid;

@@ -2,6 +2,7 @@
 // cuTensorMap*: descriptors of tensors for bulk tensor copies.
 #include "cpu/device/tensor_map.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/device/context.hpp"
@@ -51,7 +52,11 @@ TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, vo
           interleave <= CU_TENSOR_MAP_INTERLEAVE_32B);
   require(interleave == CU_TENSOR_MAP_INTERLEAVE_NONE || rank >= 3);
   require(interleave != CU_TENSOR_MAP_INTERLEAVE_32B || swizzle == CU_TENSOR_MAP_SWIZZLE_32B);
-  require(swizzle >= CU_TENSOR_MAP_SWIZZLE_NONE && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B);
+  const bool blackwell = target_of(current_context().device) >= 100;
+  require(swizzle >= CU_TENSOR_MAP_SWIZZLE_NONE &&
+          swizzle <=
+              (blackwell ? CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B : CU_TENSOR_MAP_SWIZZLE_128B));
+  require(swizzle != CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B, CUDA_ERROR_NOT_SUPPORTED);
   require(promotion >= CU_TENSOR_MAP_L2_PROMOTION_NONE &&
           promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
   require(fill >= CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE &&
@@ -69,7 +74,8 @@ TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, vo
   map.element = static_cast<std::uint8_t>(element_bytes(type));
   map.type = static_cast<std::uint8_t>(type);
   map.interleave = static_cast<std::uint8_t>(interleave);
-  map.swizzle = static_cast<std::uint8_t>(swizzle);
+  map.swizzle = static_cast<std::uint8_t>(std::min(swizzle, CU_TENSOR_MAP_SWIZZLE_128B));
+  map.atomicity = static_cast<std::uint8_t>(swizzle - map.swizzle);
   map.fill = static_cast<std::uint8_t>(fill);
   for (cuuint32_t i = 0; i < rank; ++i) {
     require(dims[i] >= 1 && dims[i] <= kMaxDim);
@@ -107,7 +113,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
     require(inner % 16 == 0);  // also when interleaved, as on an H200
     if (interleave == CU_TENSOR_MAP_INTERLEAVE_NONE) {
       const std::uint32_t spans[] = {0, 32, 64, 128};
-      if (swizzle != CU_TENSOR_MAP_SWIZZLE_NONE) require(inner <= spans[swizzle]);
+      if (map.swizzle != 0) require(inner <= spans[map.swizzle]);
     }
     write_tensor_map(out, map);
   });

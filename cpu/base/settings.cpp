@@ -118,11 +118,10 @@ namespace {
 
 Settings from_environment() {
   Settings s;
-  s.devices = static_cast<int>(
-      environment::integer("CUCORE_CPU_DEVICES", 1, 1, 64, "a number from 1 to 64"));
+  s.devices = environment::devices();
   s.threads = static_cast<unsigned>(environment::integer(
       "CUCORE_CPU_THREADS", usable_cores(), 1, 4096, "a number of threads from 1 to 4096"));
-  s.capability = &environment::compute_capability();
+  s.capabilities = environment::compute_capabilities();
   s.memory = host_memory_bytes() / static_cast<std::size_t>(s.devices);
   if (const auto text = environment::text("CUCORE_CPU_MEMORY")) {
     const auto bytes = parse_bytes(*text);

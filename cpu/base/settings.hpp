@@ -14,14 +14,14 @@
 namespace cucpu::driver {
 
 struct Settings {
-  int devices = 1;                      ///< CUCORE_CPU_DEVICES, before CUDA_VISIBLE_DEVICES
-  const Limits* capability = nullptr;   ///< CUCORE_CPU_ARCH
-  unsigned threads = 1;                 ///< CUCORE_CPU_THREADS: host threads that run kernels
-  std::size_t memory = 0;               ///< CUCORE_CPU_MEMORY: bytes of each device
-  std::chrono::nanoseconds timeout{0};  ///< CUCORE_CPU_TIMEOUT: the time limit of a kernel,
-                                        ///< enforced by the engine; 0 for no limit
-  bool blocking_launches = false;       ///< CUDA_LAUNCH_BLOCKING: launches wait for their end
-  std::vector<int> visible;             ///< physical index of each visible device
+  int devices = 1;                          ///< CUCORE_CPU_DEVICES, before CUDA_VISIBLE_DEVICES
+  std::vector<const Limits*> capabilities;  ///< CUCORE_CPU_ARCH: of each device, by physical index
+  unsigned threads = 1;                     ///< CUCORE_CPU_THREADS: host threads that run kernels
+  std::size_t memory = 0;                   ///< CUCORE_CPU_MEMORY: bytes of each device
+  std::chrono::nanoseconds timeout{0};      ///< CUCORE_CPU_TIMEOUT: the time limit of a kernel,
+                                            ///< enforced by the engine; 0 for no limit
+  bool blocking_launches = false;           ///< CUDA_LAUNCH_BLOCKING: launches wait for their end
+  std::vector<int> visible;                 ///< physical index of each visible device
 };
 
 /// Reads the environment. An invalid value prints one line to standard error and fails with

@@ -22,7 +22,6 @@ Process& process() {
 
 }  // namespace
 
-const Limits& limits() noexcept { return *settings().capability; }
 const Settings& settings() noexcept { return process().settings; }
 int device_count() noexcept { return static_cast<int>(process().devices.size()); }
 
@@ -51,6 +50,7 @@ void initialize_process() {
     device->ordinal = static_cast<int>(p.devices.size());
     device->physical = physical;
     device->name = name;
+    device->limits = p.settings.capabilities[static_cast<std::size_t>(physical)];
     device->budget.limit = p.settings.memory;
     if (static_cast<unsigned>(physical) < kUsageDevices)
       device->budget.count_in(usage_page().devices[physical].bytes);
@@ -59,9 +59,13 @@ void initialize_process() {
   }
 }
 
+std::uint32_t target_of(const Device& device) {
+  return environment::compute_capability(device.physical).target();
+}
+
 /// Values of api/cpu_device.json.
-int device_attribute([[maybe_unused]] const Device& device, CUdevice_attribute attribute) {
-  const Limits& limits = cucpu::driver::limits();
+int device_attribute(const Device& device, CUdevice_attribute attribute) {
+  const Limits& limits = *device.limits;
   switch (attribute) {
 #include "device_attributes.inc"
     default:

@@ -23,6 +23,7 @@ struct Device {
   int ordinal = 0;
   int physical = 0;  ///< index before CUDA_VISIBLE_DEVICES
   std::string name;
+  const Limits* limits = nullptr;  ///< of its compute capability (CUCORE_CPU_ARCH)
   unsigned char uuid[16] = {};
   Budget budget;
 
@@ -43,8 +44,9 @@ inline bool is_device(CUdevice ordinal) noexcept {
 }
 int device_attribute(const Device& device, CUdevice_attribute attribute);
 
-/// The limits of the compute capability that the devices report (CUCORE_CPU_ARCH).
-const Limits& limits() noexcept;
+/// The number in the name of the device's target (90 for sm_90), for code that is loaded now. Reads
+/// the environment at each load.
+std::uint32_t target_of(const Device& device);
 inline constexpr unsigned kMaxClusterPortable = 8, kMaxCluster = 16;
 
 /// The work of cuInit: reads the settings and creates the devices. Fails with the code of cuInit.

@@ -7,15 +7,16 @@
 
 namespace cucpu::driver {
 
-std::size_t dynamic_shared_limit(const cucpu::KernelInfo& info, const FunctionSettings& settings) {
+std::size_t dynamic_shared_limit(const Limits& limits, const cucpu::KernelInfo& info,
+                                 const FunctionSettings& settings) {
   const int chosen = settings.max_dynamic_shared;
   if (chosen >= 0) return static_cast<std::size_t>(chosen);
-  return limits().shared_per_block -
-         std::min<std::size_t>(limits().shared_per_block, info.static_shared_bytes);
+  return limits.shared_per_block -
+         std::min<std::size_t>(limits.shared_per_block, info.static_shared_bytes);
 }
 
-int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings,
-                       CUfunction_attribute attribute) {
+int function_attribute(const Limits& limits, const cucpu::KernelInfo& info,
+                       const FunctionSettings& settings, CUfunction_attribute attribute) {
   const auto cluster = [&](std::uint32_t cucpu::Dim3::*axis, int set) {
     return info.required_cluster ? static_cast<int>((*info.required_cluster).*axis) : set;
   };
@@ -33,11 +34,11 @@ int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& se
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
       return static_cast<int>(info.target);
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      return static_cast<int>(limits().target());
+      return static_cast<int>(limits.target());
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
       return 0;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      return static_cast<int>(dynamic_shared_limit(info, settings));
+      return static_cast<int>(dynamic_shared_limit(limits, info, settings));
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
       return settings.carveout;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
@@ -61,12 +62,12 @@ int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& se
   }
 }
 
-void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& settings,
-                            CUfunction_attribute attribute, int value) {
+void set_function_attribute(const Limits& limits, const cucpu::KernelInfo& info,
+                            FunctionSettings& settings, CUfunction_attribute attribute, int value) {
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       require(value >= 0 && static_cast<std::size_t>(value) + info.static_shared_bytes <=
-                                limits().shared_per_block_opt_in);
+                                limits.shared_per_block_opt_in);
       settings.max_dynamic_shared = value;
       break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:

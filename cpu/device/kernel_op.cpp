@@ -61,7 +61,8 @@ void check_shape(const Function& function, const cucpu::LaunchShape& shape) {
           shape.block.volume() <= 1024);
   if (info.required_block) require(*info.required_block == shape.block);
   require(shape.block.volume() <= info.max_threads);
-  require(shape.dynamic_shared_bytes <= dynamic_shared_limit(info, function.settings));
+  require(shape.dynamic_shared_bytes <=
+          dynamic_shared_limit(limits_of(function), info, function.settings));
 }
 
 void check_cluster(const Function& function, cucpu::LaunchShape& shape, bool given) {
@@ -78,7 +79,8 @@ void check_cluster(const Function& function, cucpu::LaunchShape& shape, bool giv
   }
   const auto [x, y, z] = shape.cluster;
   require(x > 0 && y > 0 && z > 0, CUDA_ERROR_INVALID_VALUE);
-  require(limits().major >= 9 || shape.cluster.volume() == 1, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  require(limits_of(function).major >= 9 || shape.cluster.volume() == 1,
+          CUDA_ERROR_INVALID_CLUSTER_SIZE);
   require(shape.cluster.volume() <= (set.non_portable_cluster ? kMaxCluster : kMaxClusterPortable),
           CUDA_ERROR_INVALID_CLUSTER_SIZE);
   require(shape.grid.x % x == 0 && shape.grid.y % y == 0 && shape.grid.z % z == 0,
@@ -88,6 +90,8 @@ void check_cluster(const Function& function, cucpu::LaunchShape& shape, bool giv
 std::string dimensions(const cucpu::Dim3& d) {
   return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
 }
+
+void set(std::uint32_t (&to)[3], const cucpu::Dim3& d) { to[0] = d.x, to[1] = d.y, to[2] = d.z; }
 
 }  // namespace
 
@@ -102,6 +106,17 @@ trace::Label KernelOp::label() const {
       .add("blocks", shape.grid.volume())
       .add("threads", shape.grid.volume() * shape.block.volume())
       .add("dynamic shared bytes", shape.dynamic_shared_bytes);
+  const cucpu::KernelInfo& info = function->kernel.info();
+  trace::Work& work = label.work;
+  work.kind = trace::Work::Kind::kernel;
+  work.name = symbol.c_str();
+  set(work.grid, shape.grid);
+  set(work.block, shape.block);
+  set(work.cluster, shape.cluster);
+  work.static_shared = info.static_shared_bytes;
+  work.dynamic_shared = shape.dynamic_shared_bytes;
+  work.registers = info.registers;
+  work.local_bytes = info.local_bytes;
   return label;
 }
 
@@ -127,7 +142,10 @@ CUDA_KERNEL_NODE_PARAMS KernelOp::node_params() {
   const Handles handles = given ? *given : Handles{function->handle(), kernel_of(*function)};
   p.func = handles.function;
   p.kern = handles.kernel;
-  p.gridDimX = shape.grid.x, p.gridDimY = shape.grid.y, p.gridDimZ = shape.grid.z;
+  const cucpu::KernelInfo& info = function->kernel.info();
+  const cucpu::Dim3 unit = info.blocks_are_clusters ? *info.required_cluster : cucpu::Dim3{};
+  p.gridDimX = shape.grid.x / unit.x, p.gridDimY = shape.grid.y / unit.y;
+  p.gridDimZ = shape.grid.z / unit.z;
   p.blockDimX = shape.block.x, p.blockDimY = shape.block.y, p.blockDimZ = shape.block.z;
   p.sharedMemBytes = shape.dynamic_shared_bytes;
   if (pointers_.empty())
@@ -160,7 +178,7 @@ Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& p,
 }
 
 std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchShape& shape) {
-  return std::uint64_t{blocks_per_sm(function.kernel.info(),
+  return std::uint64_t{blocks_per_sm(limits_of(function), function.kernel.info(),
                                      static_cast<unsigned>(shape.block.volume()),
                                      shape.dynamic_shared_bytes)} *
          function.module.context()->multiprocessors();
@@ -174,6 +192,16 @@ Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void*
   op->function = &function;
   op->shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
   op->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
+  if (const cucpu::KernelInfo& info = function.kernel.info(); info.blocks_are_clusters) {
+    const cucpu::Dim3 &cluster = *info.required_cluster, &given = op->shape.grid;
+    const auto blocks = [](std::uint32_t clusters, std::uint32_t each) {
+      const std::uint64_t product = std::uint64_t{clusters} * each;
+      require(product <= INT_MAX);
+      return static_cast<std::uint32_t>(product);
+    };
+    op->shape.grid = {blocks(given.x, cluster.x), blocks(given.y, cluster.y),
+                      blocks(given.z, cluster.z)};
+  }
   if (function.kernel.info().tile) op->shape.block = *function.kernel.info().required_block;
   op->shape.dynamic_shared_bytes = config.sharedMemBytes;
   op->shape.cooperative = cooperative;

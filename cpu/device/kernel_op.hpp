@@ -56,7 +56,8 @@ Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& params,
 std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchShape& shape);
 
 /// The result of cuOccupancyMaxActiveBlocksPerMultiprocessor.
-unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads, std::size_t dynamic_shared);
+unsigned blocks_per_sm(const Limits& limits, const cucpu::KernelInfo& info, unsigned threads,
+                       std::size_t dynamic_shared);
 
 /// The number of clusters that run concurrently. `processors` has the number of multiprocessors of
 /// each group (a GPU's processing clusters), and a multiprocessor holds `blocks` blocks. A cluster

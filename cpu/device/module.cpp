@@ -135,6 +135,10 @@ Function& function_of(CUfunction handle) {
   return module.function(*module.code().find_kernel(kernel.kernel.info().name));
 }
 
+const Limits& limits_of(const Function& function) {
+  return *function.module.context()->device.limits;
+}
+
 CUkernel kernel_of(Function& function) {
   LibraryKernel* const kernel = library_kernel(function.module, function.kernel);
   return kernel ? kernel->handle() : nullptr;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -136,7 +137,11 @@ class LibraryKernel final : public Handled<LibraryKernel, CUkernel, Kind::kernel
 /// CUlibrary: code that is loaded into each context that uses it.
 class Library final : public Handled<Library, CUlibrary, Kind::library> {
  public:
-  Library(std::vector<std::string> texts, const cucpu::LoadOptions& options);
+  /// `texts_for` extracts the PTX for the target of a device. The library is loaded when the code
+  /// of one device can be; the error of another device is reported when its context uses the
+  /// library.
+  Library(const std::function<std::vector<std::string>(std::uint32_t)>& texts_for,
+          const cucpu::LoadOptions& options);
   ~Library() override;
   LoadedModule& module_in(Context& context);  ///< loads at first use
   LoadedModule& overview() const noexcept { return *overview_; }
@@ -145,7 +150,12 @@ class Library final : public Handled<Library, CUlibrary, Kind::library> {
   void forget(LoadedModule& module) noexcept;
 
  private:
-  std::vector<std::string> texts_;
+  struct Code {
+    std::uint32_t target;
+    std::vector<std::string> texts;
+    std::optional<LoadError> error;
+  };
+  std::vector<std::shared_ptr<const Code>> code_;  // of each device
   cucpu::LoadOptions options_;
   std::shared_ptr<ManagedVariables> managed_;
   Ref<LoadedModule> overview_;
@@ -157,15 +167,19 @@ class Library final : public Handled<Library, CUlibrary, Kind::library> {
 /// The function of a handle; a CUkernel means its function in the current context.
 Function& function_of(CUfunction handle);
 
+/// The limits of the device that a function is loaded on.
+const Limits& limits_of(const Function& function);
+
 /// The CUkernel of a function in a library's module, or null.
 CUkernel kernel_of(Function& function);
 
-int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings,
-                       CUfunction_attribute attribute);
-void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& settings,
-                            CUfunction_attribute attribute, int value);
+int function_attribute(const Limits& limits, const cucpu::KernelInfo& info,
+                       const FunctionSettings& settings, CUfunction_attribute attribute);
+void set_function_attribute(const Limits& limits, const cucpu::KernelInfo& info,
+                            FunctionSettings& settings, CUfunction_attribute attribute, int value);
 
 /// The limit of a launch's dynamic shared memory.
-std::size_t dynamic_shared_limit(const cucpu::KernelInfo& info, const FunctionSettings& settings);
+std::size_t dynamic_shared_limit(const Limits& limits, const cucpu::KernelInfo& info,
+                                 const FunctionSettings& settings);
 
 }  // namespace cucpu::driver

@@ -16,7 +16,6 @@
 #include <iterator>
 #include <string_view>
 
-#include "cpu/base/compute_capability.hpp"
 #include "cpu/base/error.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/image/container.hpp"
@@ -62,32 +61,39 @@ constexpr std::uint64_t kLz4 = 0x2000, kZstd = 0x8000;
 
 /// `maker`: the tool that made the code, where the code says so.
 [[noreturn]] void gpu_code_only(const std::string& what, const std::string& maker = {}) {
+  const char* const stand_ins = std::getenv("CUCORE_STAND_INS");
+  const bool off = stand_ins && std::string_view{stand_ins} == "0";
   throw LoadError{
       CUDA_ERROR_NO_BINARY_FOR_GPU,
       "error: " + what + " holds machine code for GPUs only" +
           (maker.empty() ? "" : " (made by " + maker + ")") +
-          ", and the CPU device runs PTX. Start the program with `cucore run --cpu`, which puts a "
-          "ptxas in front that keeps the PTX, with empty caches of compiled code; or compile to "
-          "PTX "
-          "(nvcc -gencode arch=compute_90,code=compute_90, or NVRTC with -arch=compute_90); or "
-          "embed PTX next to the machine code"};
+          ", and the CPU device runs PTX. Start the program with `cucore run --cpu`, with empty "
+          "caches of compiled code: the cubins of ptxas, nvcc, NVRTC and nvJitLink then keep their "
+          "PTX" +
+          (off ? " (CUCORE_STAND_INS=0 switches that off here: unset it)" : "") +
+          "; or compile to PTX (nvcc -gencode arch=compute_90,code=compute_90, or NVRTC with "
+          "-arch=compute_90); or embed PTX next to the machine code"};
 }
 
 /// The tool and its version in a note of ptxas or nvlink: "ptxas", zero, "Cuda compilation tools,
-/// release ...", zero.
-std::string maker_in(std::string_view note) {
-  const std::size_t version = note.find("Cuda compilation tools");
-  if (version == note.npos || version < 2 || note[version - 1] != '\0') return {};
-  const std::size_t before = note.rfind('\0', version - 2);
-  const std::string_view tool =
-      note.substr(before == note.npos ? 0 : before + 1, version - 2 - before);
-  std::string_view text = note.substr(version);
-  text = text.substr(0, text.find('\0'));
-  const auto printable = [](unsigned char c) { return c >= ' ' && c < 127; };
-  if (tool.size() > 32 || text.size() > 128 || !std::ranges::all_of(tool, printable) ||
-      !std::ranges::all_of(text, printable))
-    return {};
-  return std::string{tool} + ", " + std::string{text};
+/// release ...", zero. nvJitLink and nvlink run ptxas and leave a note of their own: they count
+/// before it.
+void find_maker(std::string_view note, std::string& maker) {
+  constexpr std::string_view kVersion = "Cuda compilation tools", kPtxas = "ptxas, ";
+  for (std::size_t at = note.find(kVersion); at != note.npos; at = note.find(kVersion, at + 1)) {
+    if (at < 2 || note[at - 1] != '\0') continue;
+    const std::size_t before = note.rfind('\0', at - 2);
+    const std::string_view tool =
+        note.substr(before == note.npos ? 0 : before + 1, at - 2 - before);
+    std::string_view text = note.substr(at);
+    text = text.substr(0, text.find('\0'));
+    const auto printable = [](unsigned char c) { return c >= ' ' && c < 127; };
+    if (tool.size() > 32 || text.size() > 128 || !std::ranges::all_of(tool, printable) ||
+        !std::ranges::all_of(text, printable))
+      continue;
+    if (maker.empty() || maker.starts_with(kPtxas))
+      maker = std::string{tool} + ", " + std::string{text};
+  }
 }
 
 /// Reads a T at `offset`; fails when the image ends before.
@@ -171,10 +177,11 @@ std::string copy_elf(const char* image) {
   return copy_unsized(image, end);
 }
 
-std::vector<std::string> texts_of_fatbin(std::string_view image);
+std::vector<std::string> texts_of_fatbin(std::string_view image, std::uint32_t device);
 
 /// Consecutive fat binaries in an object file of the host. One without PTX is skipped.
-void add_texts_of_fatbins(std::string_view body, std::vector<std::string>& texts) {
+void add_texts_of_fatbins(std::string_view body, std::uint32_t target,
+                          std::vector<std::string>& texts) {
   for (std::size_t at = 0; at + sizeof(FatbinHeader) <= body.size();) {
     const auto header = read_at<FatbinHeader>(body, at);
     if (header.magic != kFatbinMagic) {
@@ -184,7 +191,7 @@ void add_texts_of_fatbins(std::string_view body, std::vector<std::string>& texts
     const std::size_t bytes = checked_end(header.header_bytes, header.bytes);
     if (bytes < sizeof header) invalid("a fat binary without a header");
     try {
-      for (std::string& text : texts_of_fatbin(piece(body, at, bytes)))
+      for (std::string& text : texts_of_fatbin(piece(body, at, bytes), target))
         texts.push_back(std::move(text));
     } catch (const LoadError& error) {
       if (error.code != CUDA_ERROR_NO_BINARY_FOR_GPU) throw;
@@ -193,7 +200,9 @@ void add_texts_of_fatbins(std::string_view body, std::vector<std::string>& texts
   }
 }
 
-std::vector<std::string> texts_of_elf(std::string_view image) {
+/// `maker` gets the tool that made the file, where the file says so.
+std::vector<std::string> texts_of_elf(std::string_view image, std::uint32_t target,
+                                      std::string& maker) {
   const auto header = read_at<Elf64_Ehdr>(image, 0);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
     invalid("a 32-bit or big-endian ELF file");
@@ -208,7 +217,6 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
   const auto names = section_at(header.e_shstrndx);
   const std::string_view name_bytes = piece(image, names.sh_offset, names.sh_size);
   std::vector<std::string> texts;
-  std::string maker;
   bool has_fatbin = false;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     const auto section = section_at(i);
@@ -216,10 +224,10 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
     const std::string name = until_zero(name_bytes.substr(section.sh_name));
     if (header.e_machine != EM_CUDA && (name == ".nv_fatbin" || name == "__nv_relfatbin")) {
       has_fatbin = true;
-      add_texts_of_fatbins(piece(image, section.sh_offset, section.sh_size), texts);
+      add_texts_of_fatbins(piece(image, section.sh_offset, section.sh_size), target, texts);
     }
     if (name == ".note.nv.tkinfo")
-      maker = maker_in(piece(image, section.sh_offset, section.sh_size));
+      find_maker(piece(image, section.sh_offset, section.sh_size), maker);
     if (name != kContainerSection) continue;
     std::string_view body = piece(image, section.sh_offset, section.sh_size);
     while (!body.empty()) {
@@ -235,13 +243,13 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
   return texts;
 }
 
-std::vector<std::string> texts_of_fatbin(std::string_view image) {
+std::vector<std::string> texts_of_fatbin(std::string_view image, std::uint32_t device) {
   const auto header = read_at<FatbinHeader>(image, 0);
   const std::string_view body = piece(image, header.header_bytes, header.bytes);
   std::string best;
   unsigned best_arch = 0, oldest_newer = 0;
-  const unsigned device = environment::compute_capability().target();
   bool gpu_code = false;
+  std::string maker;
   std::vector<std::string> contained;
   for (std::size_t at = 0; at + sizeof(FatbinEntry) <= body.size();) {
     const auto entry = read_at<FatbinEntry>(body, at);
@@ -262,14 +270,14 @@ std::vector<std::string> texts_of_fatbin(std::string_view image) {
     } else if (entry.kind == kElfEntry) {
       gpu_code = true;
       try {
-        if (contained.empty()) contained = texts_of_elf(plain());
+        if (contained.empty()) contained = texts_of_elf(plain(), device, maker);
       } catch (const LoadError&) {  // GPU machine code; PTX next to it may be used
       }
     }
   }
   if (!contained.empty()) return contained;
   if (!best.empty()) return {best};
-  if (gpu_code) gpu_code_only("this fat binary");
+  if (gpu_code) gpu_code_only("this fat binary", maker);
   const std::string own = std::to_string(device);
   std::string text = "error: the fat binary holds no PTX for compute capability " +
                      own.substr(0, own.size() - 1) + "." + own.back() +
@@ -292,14 +300,14 @@ void require_fatbin(const void* data) {
 
 /// The PTX of all fat binaries in the list of a wrapper of version 2. Those without PTX are
 /// skipped: the link reports what is missing then.
-std::vector<std::string> texts_of_parts(const char* list) {
+std::vector<std::string> texts_of_parts(const char* list, std::uint32_t target) {
   std::vector<std::string> texts;
   for (;; list += sizeof(void*)) {
     const auto part = read_at<const void*>(copy_unsized(list, sizeof(void*)), 0);
     if (!part) return texts;
     require_fatbin(part);
     try {
-      for (std::string& text : ptx_of_image(part)) texts.push_back(std::move(text));
+      for (std::string& text : ptx_of_image(part, 0, target)) texts.push_back(std::move(text));
     } catch (const LoadError& error) {
       if (error.code != CUDA_ERROR_NO_BINARY_FOR_GPU) throw;
     }
@@ -308,7 +316,7 @@ std::vector<std::string> texts_of_parts(const char* list) {
 
 }  // namespace
 
-std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
+std::vector<std::string> ptx_of_image(const void* image, std::size_t size, std::uint32_t target) {
   require(image != nullptr);
   // Only 4 bytes may be read before the kind is known, and a text may be shorter.
   const char* bytes = static_cast<const char*>(image);
@@ -317,18 +325,23 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
     const auto wrapper =
         read_at<Wrapper>(size ? std::string{bytes, size} : copy_unsized(bytes, sizeof(Wrapper)), 0);
     if (wrapper.version == kLinkedWrapper && wrapper.parts)
-      if (auto texts = texts_of_parts(static_cast<const char*>(wrapper.parts)); !texts.empty())
+      if (auto texts = texts_of_parts(static_cast<const char*>(wrapper.parts), target);
+          !texts.empty())
         return texts;
     require_fatbin(wrapper.data);
-    return ptx_of_image(wrapper.data);
+    return ptx_of_image(wrapper.data, 0, target);
   }
   if (has_four && has_magic(image, kFatbinMagic)) {
-    if (size) return texts_of_fatbin({bytes, size});
+    if (size) return texts_of_fatbin({bytes, size}, target);
     const auto header = read_at<FatbinHeader>(copy_unsized(bytes, sizeof(FatbinHeader)), 0);
-    return texts_of_fatbin(copy_unsized(bytes, checked_end(header.header_bytes, header.bytes)));
+    return texts_of_fatbin(copy_unsized(bytes, checked_end(header.header_bytes, header.bytes)),
+                           target);
   }
-  if (has_four && std::memcmp(image, ELFMAG, SELFMAG) == 0)
-    return size ? texts_of_elf({bytes, size}) : texts_of_elf(copy_elf(bytes));
+  if (has_four && std::memcmp(image, ELFMAG, SELFMAG) == 0) {
+    std::string maker;
+    return size ? texts_of_elf({bytes, size}, target, maker)
+                : texts_of_elf(copy_elf(bytes), target, maker);
+  }
   std::string text = size ? until_zero({bytes, size}) : std::string{bytes};
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) invalid("it is empty");
   if (std::any_of(
@@ -341,7 +354,8 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
   return texts;
 }
 
-std::vector<std::string> ptx_of_archive(std::string_view archive, std::size_t& skipped) {
+std::vector<std::string> ptx_of_archive(std::string_view archive, std::uint32_t target,
+                                        std::size_t& skipped) {
   static constexpr std::string_view kMagic = "!<arch>\n";
   static constexpr std::size_t kHeader = 60, kSizeAt = 48, kSizeBytes = 10;
   if (!archive.starts_with(kMagic)) invalid("it is no archive");
@@ -357,7 +371,7 @@ std::vector<std::string> ptx_of_archive(std::string_view archive, std::size_t& s
         read_at<Elf64_Ehdr>(member, 0).e_machine != EM_CUDA)
       continue;  // an object with host code only
     try {
-      for (std::string& text : ptx_of_image(member.data(), member.size()))
+      for (std::string& text : ptx_of_image(member.data(), member.size(), target))
         texts.push_back(std::move(text));
     } catch (const LoadError& error) {
       // The program may not need its symbols, or they are the device's own.

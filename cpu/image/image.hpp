@@ -6,21 +6,23 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace cucpu::driver {
 
-/// The PTX texts of an image. `size` may be 0: images contain their own length, and PTX text ends
-/// with a zero byte. Throws LoadError: 200 for an invalid image, 209 for GPU machine code without
-/// PTX (the message says what to do).
-std::vector<std::string> ptx_of_image(const void* image, std::size_t size = 0);
+/// The PTX texts of an image for a device (`target` is 90 for sm_90). `size` may be 0: images
+/// contain their own length, and PTX text ends with a zero byte. Throws LoadError: 200 for an
+/// invalid image, 209 for GPU machine code without PTX (the message says what to do).
+std::vector<std::string> ptx_of_image(const void* image, std::size_t size, std::uint32_t target);
 
 /// The PTX texts of all members of an archive. Members with machine code for GPUs only are skipped,
 /// because the program may not need them; `skipped` counts them. Throws LoadError (200) for an
 /// invalid archive.
-std::vector<std::string> ptx_of_archive(std::string_view archive, std::size_t& skipped);
+std::vector<std::string> ptx_of_archive(std::string_view archive, std::uint32_t target,
+                                        std::size_t& skipped);
 
 /// PTX with a register limit (CU_JIT_MAX_REGISTERS): `.maxnreg` on every entry without bounds of
 /// its own, which override the option.

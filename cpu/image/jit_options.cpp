@@ -34,8 +34,9 @@ void JitOptions::apply(std::vector<std::string>& texts) const {
   for (std::string& text : texts) text = limit_registers(text, max_registers);
 }
 
-std::vector<std::string> JitOptions::texts_of(const void* image, std::size_t size) const {
-  auto texts = ptx_of_image(image, size);
+std::vector<std::string> JitOptions::texts_of(const void* image, std::size_t size,
+                                              std::uint32_t target) const {
+  auto texts = ptx_of_image(image, size, target);
   const bool is_compiled = (size == 0 || size >= SELFMAG) &&
                            std::strncmp(static_cast<const char*>(image), ELFMAG, SELFMAG) == 0;
   if (!is_compiled) apply(texts);

@@ -23,7 +23,8 @@ class JitOptions {
   /// Applies options that change the code to PTX texts.
   void apply(std::vector<std::string>& texts) const;
   /// ptx_of_image() with the options applied, except for cubins, which were compiled before.
-  std::vector<std::string> texts_of(const void* image, std::size_t size) const;
+  std::vector<std::string> texts_of(const void* image, std::size_t size,
+                                    std::uint32_t target) const;
 
   /// Writes logs and times to the caller's buffers.
   void report();

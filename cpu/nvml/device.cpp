@@ -31,6 +31,10 @@ void require_version(const T* place, unsigned number) {
   require(place->version == (sizeof(T) | number << 24), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
 
+const cucpu::Limits& limits_of(nvmlDevice_t handle) {
+  return *settings().capabilities[static_cast<std::size_t>(device_of(handle).index)];
+}
+
 template <class T, class V>
 nvmlReturn_t answer(nvmlDevice_t handle, T* place, V value) {
   return guarded([&] {
@@ -323,24 +327,29 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t handle, nvmlTemperature_t* p
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int* major, int* minor) {
   return guarded([&] {
-    device_of(handle);
-    const cucpu::Limits& limits = cucpu::environment::compute_capability();
+    const cucpu::Limits& limits = limits_of(handle);
     out(major) = static_cast<int>(limits.major);
     out(minor) = static_cast<int>(limits.minor);
   });
 }
 
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t d, nvmlDeviceArchitecture_t* p) {
-  switch (const cucpu::Limits& limits = cucpu::environment::compute_capability(); limits.major) {
-    case 7:
-      return answer(d, p, NVML_DEVICE_ARCH_TURING);
-    case 8:
-      return answer(d, p, limits.minor == 9 ? NVML_DEVICE_ARCH_ADA : NVML_DEVICE_ARCH_AMPERE);
-    case 9:
-      return answer(d, p, NVML_DEVICE_ARCH_HOPPER);
-    default:
-      return answer(d, p, NVML_DEVICE_ARCH_BLACKWELL);
-  }
+  return guarded([&] {
+    const cucpu::Limits& limits = limits_of(d);
+    switch (limits.major) {
+      case 7:
+        out(p) = NVML_DEVICE_ARCH_TURING;
+        break;
+      case 8:
+        out(p) = limits.minor == 9 ? NVML_DEVICE_ARCH_ADA : NVML_DEVICE_ARCH_AMPERE;
+        break;
+      case 9:
+        out(p) = NVML_DEVICE_ARCH_HOPPER;
+        break;
+      default:
+        out(p) = NVML_DEVICE_ARCH_BLACKWELL;
+    }
+  });
 }
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t d, nvmlBrandType_t* p) {
   return answer(d, p, NVML_BRAND_UNKNOWN);

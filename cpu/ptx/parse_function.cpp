@@ -135,7 +135,10 @@ void Parser::parse_function(Linkage linkage, bool entry) {
   f.name = name(entry ? "kernel" : "function");
   if (f.name.empty()) return skip_statement();
   if (accept("(")) parse_params(f, f.params);
+  const Location directives = token_.where;
   parse_directives(f);
+  if (f.blocks_are_clusters && (!f.reqntid || !f.reqnctapercluster))
+    error_at(directives, ".blocksareclusters needs .reqntid and .reqnctapercluster");
   if (token_.is("{")) {
     f.defined = true;
     // Declared before the body is parsed, because functions may be recursive.

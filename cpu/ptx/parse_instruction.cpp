@@ -150,7 +150,10 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
       }
       if (reason.empty() && row.specific != 0 &&
           (module_.target_suffix == 0 ||
-           (row.specific == 2 && module_.target / 10 != row.target / 10))) {
+           (row.specific == 2 && module_.target / 10 != row.target / 10) ||
+           (row.specific == 3 && module_.target >= 120) ||
+           (row.specific == 4 &&
+            (module_.target / 10 != row.target / 10 || module_.target_suffix != 'a')))) {
         reason = "this form of '" + std::string{op} + "' needs .target sm_" +
                  std::to_string(row.target) + "a";
       }

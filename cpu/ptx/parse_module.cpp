@@ -73,6 +73,15 @@ Parsed parse(std::string text, Diagnostics& diagnostics, std::uint32_t device) {
   return {std::move(module), code};
 }
 
+Parsed parse_for_any(const std::string& text, Diagnostics& diagnostics,
+                     std::span<const std::uint32_t> devices) {
+  for (const std::uint32_t device : devices) {
+    Diagnostics tried{diagnostics.file()};
+    if (Parsed parsed = parse(text, tried, device); parsed.module) return parsed;
+  }
+  return parse(text, diagnostics, devices.front());
+}
+
 Parser::Parser(Module& module, Diagnostics& diagnostics, std::uint32_t device)
     : module_{module}, diagnostics_{diagnostics}, device_{device}, lexer_{module.text} {
   token_ = lexer_.next();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "cpu/ptx/ast.hpp"
@@ -21,5 +22,10 @@ struct Parsed {
 /// its recursion depth. `device`: the compute capability of the device, times ten; code for other
 /// targets is an error.
 [[nodiscard]] Parsed parse(std::string text, Diagnostics& diagnostics, std::uint32_t device = 90);
+
+/// The same for the first of several devices that the text can be loaded on; the errors are those
+/// of the first device where there is none.
+[[nodiscard]] Parsed parse_for_any(const std::string& text, Diagnostics& diagnostics,
+                                   std::span<const std::uint32_t> devices);
 
 }  // namespace cucpu::ptx

@@ -46,7 +46,8 @@ struct Row {
   std::uint8_t version;  ///< minimum .version, times ten; 0: any
   std::uint16_t target;  ///< minimum .target; 0: any
   /// 0: every target from `target` on; 1: only architecture-specific ones, such as sm_90a;
-  /// 2: only those of the same major version
+  /// 2: only those of the same major version; 3: only those of 10.x and 11.x, with tensor memory;
+  /// 4: of the same major version, and no family-specific ones (sm_120f)
   std::uint8_t specific;
   bool wide;  ///< the destination register may be wider than the result
 };

@@ -16,11 +16,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size >= 4 && std::equal(data, data + 4, reinterpret_cast<const std::uint8_t*>(&kWrapper)))
     return 0;
   try {
-    const auto texts = cucpu::driver::ptx_of_image(data, size);
+    const auto texts = cucpu::driver::ptx_of_image(data, size, 90);
     if (texts.empty()) std::abort();
     const std::string container = cucpu::driver::make_container(texts);
-    if (cucpu::driver::ptx_of_image(container.data(), container.size()) != texts) std::abort();
-    if (cucpu::driver::ptx_of_image(container.data()) != texts) std::abort();
+    if (cucpu::driver::ptx_of_image(container.data(), container.size(), 90) != texts) std::abort();
+    if (cucpu::driver::ptx_of_image(container.data(), 0, 90) != texts) std::abort();
   } catch (const cucpu::LoadError& error) {
     if (error.code != 200 && error.code != 209) std::abort();
   } catch (const std::bad_alloc&) {

@@ -10,6 +10,7 @@
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/fiber.hpp"
 #include "cpu/engine/run/routines.hpp"
+#include "cpu/engine/run/tensor_memory.hpp"
 #include "cpu/engine/schedule/random_schedule.hpp"
 
 namespace cucpu {
@@ -133,6 +134,7 @@ struct Block {
   std::vector<Fiber> fibers;  ///< one per thread, or one for block code
   std::vector<Warp> warps;
   std::vector<std::unique_ptr<Warpgroup>> warpgroups;  ///< created on first use
+  std::unique_ptr<TensorMemory> tensor_memory;         ///< created on first use
   Barrier barriers[16];
   std::uint32_t pending_barriers = 0;  ///< barriers at which a thread has arrived
   std::uint64_t linear = 0;            ///< linear index of the block in the grid (without clusters)

@@ -9,6 +9,18 @@
 
 namespace cucpu {
 
+/// Memory that accesses were found to be inside of (check mode): [low, low + limit - 1). Limit 0:
+/// none. Checked vector code compares with it and calls a routine for other addresses.
+struct CheckRange {
+  std::uint64_t low, limit;
+  /// Race checks: by word from `low` on, the interval (BlockContext::check_interval) in which more
+  /// reads of it need no check.
+  const std::uint32_t* settled;
+};
+
+/// Of a host thread. The first one is the shared memory of the block.
+inline constexpr std::size_t kCheckRanges = 64;
+
 /// First argument of every generated entry point. Fields above the line are constant while the
 /// block runs.
 struct BlockContext {
@@ -32,6 +44,8 @@ struct BlockContext {
   std::uint64_t grid_id;             ///< %gridid
   std::byte* const* cluster_shared;  ///< [rank]: shared offset 0 of every block of the cluster
   std::uint32_t smid, nsmid;  ///< the number of the host thread that runs the block; their count
+  CheckRange* check_ranges;   ///< kCheckRanges long; of the host thread. Only check mode uses them.
+  std::uint32_t check_interval;  ///< between two barriers; numbered by check mode
   // ---------------------------------------------------------------------------------------------------------------
   /// Generated code stores these (volatile) before it runs a thread or lane group, or once if the
   /// group is not needed to find the thread; only fault reports read them.

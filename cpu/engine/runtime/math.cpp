@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/runtime/math.cpp: arithmetic that is rare or needs loops: f64 with directed rounding,
 // fns, conversions to floats of 4, 6 and 8 bits.
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -98,4 +99,38 @@ extern "C" std::uint32_t cucpu_rt_cvt_e2m3(float v) {
 }
 extern "C" std::uint32_t cucpu_rt_cvt_e3m2(float v) {
   return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 3, 2, 0x1f);
+}
+
+/// A signed byte in units of 2^-6: rounded to nearest even, clamped; a NaN becomes the largest.
+extern "C" std::uint32_t cucpu_rt_cvt_s2f6(float v) {
+  if (std::isnan(v)) return 0x7f;
+  const float units = std::nearbyint(std::fmin(std::fmax(v * 64, -128.0F), 127.0F));
+  return static_cast<std::uint8_t>(static_cast<std::int8_t>(units));
+}
+
+/// cvt.rs: `random` (16 bits) is what is added below the last place before the rest is cut off.
+/// format: bits of the exponent, bits of the mantissa << 4, .satfinite << 8.
+extern "C" std::uint32_t cucpu_rt_cvt_stochastic(float v, std::uint32_t random,
+                                                 std::uint32_t format) {
+  const unsigned exponent_bits = format & 15, mantissa_bits = format >> 4 & 15;
+  const unsigned width = exponent_bits + mantissa_bits;
+  const bool is_ieee = width == 15, has_nan = width >= 7;
+  const std::uint32_t infinity = ((1u << exponent_bits) - 1) << mantissa_bits;
+  const std::uint32_t largest = is_ieee || exponent_bits == 5 ? infinity - 1
+                                : width == 7                  ? 0x7e
+                                                              : (1u << width) - 1;
+  if (std::isnan(v)) return has_nan ? (1u << width) - 1 : largest;
+  const std::uint32_t over = (format & 256) != 0 ? largest : infinity;
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  const std::uint32_t sign = bits >> 31 << width, field = bits >> 23 & 0xff;
+  if (field == 0xff) return sign | over;
+  const int exponent = std::max(static_cast<int>(field), 1) - 127;
+  const int least = 2 - (1 << (exponent_bits - 1));  // the exponent of the smallest normal number
+  const std::uint64_t mantissa = (bits & 0x7fffff) | (field != 0 ? 0x800000u : 0u);
+  const int cut = 23 - static_cast<int>(mantissa_bits) + std::max(least - exponent, 0);
+  constexpr int kMostCut = 40;  // less than 2^-16 units: never rounded up
+  std::uint64_t units =
+      cut > kMostCut ? 0 : ((mantissa << 16) + (std::uint64_t{random} << cut)) >> (cut + 16);
+  if (exponent > least) units += static_cast<std::uint64_t>(exponent - least) << mantissa_bits;
+  return sign | (units > largest ? over : static_cast<std::uint32_t>(units));
 }

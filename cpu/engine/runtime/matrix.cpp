@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu/engine/runtime/matrix.cpp: mma, ldmatrix, stmatrix and movmatrix for a whole warp.
+// cpu/engine/runtime/matrix.cpp: mma for a whole warp.
 // Sums of floats in f32 are those of an H200 (tensor_sum.hpp); others are computed in double and
 // rounded once.
 #include "cpu/engine/runtime/matrix.hpp"
@@ -55,9 +55,47 @@ Place place_of(const Job& job, char which, unsigned lane, unsigned index, unsign
   return {group + 8 * (reg & 1), thread * per + (reg >> 1) * 4 * per + j};
 }
 
+/// The bits that an element of a or b takes in its fragment.
+unsigned factor_width(const Job& job, Type t) {
+  return (job.flags & kMatrixBytes) != 0 ? 8 : width_of(t);
+}
+
+/// Reads an element of a or b.
+double factor(const Job& job, Type t, std::uint64_t bits) {
+  return (job.flags & kMatrixBytes) != 0 ? decode_byte(t, bits) : decode(t, bits);
+}
+
+/// The scales of a product: of a by row and of b by column, for each of `count` chunks along k. The
+/// selected two lanes of a quad have those of rows r and r + 8, the selected lane of a quad those
+/// of a column.
+struct Scales {
+  unsigned count, k;
+  double a[16][4], b[8][4];
+
+  double of_a(unsigned row, unsigned col) const { return a[row][col * count / k]; }
+  double of_b(unsigned row, unsigned col) const { return b[col][row * count / k]; }
+};
+
+Scales scales_of(const Job& job, const std::uint32_t* const* words, unsigned first) {
+  Scales s{job.flags >> kMatrixScales, job.k, {}, {}};
+  const std::uint32_t selector = words[0][first + 2];
+  const unsigned byte_a = selector & 3, thread_a = selector >> 8 & 1;
+  const unsigned byte_b = selector >> 16 & 3, thread_b = selector >> 24 & 3;
+  const bool e4m3 = (job.flags & kMatrixScaleE4M3) != 0;
+  const auto scale = [&](std::uint32_t word, unsigned byte) {
+    return decode_scale(e4m3, static_cast<std::uint8_t>(word >> (byte % 4 * 8)));
+  };
+  for (unsigned chunk = 0; chunk < s.count; ++chunk) {
+    for (unsigned row = 0; row < 16; ++row)
+      s.a[row][chunk] = scale(words[row % 8 * 4 + thread_a * 2 + row / 8][first], byte_a + chunk);
+    for (unsigned col = 0; col < 8; ++col)
+      s.b[col][chunk] = scale(words[col * 4 + thread_b][first + 1], byte_b + chunk);
+  }
+  return s;
+}
+
 template <typename Visit>
-void for_elements(const Job& job, char which, Type t, unsigned words, Visit visit) {
-  const unsigned bits = width_of(t);
+void for_elements(const Job& job, char which, unsigned bits, unsigned words, Visit visit) {
   const unsigned count = bits == 64 ? words / 2 : words * (32 / bits);
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned e = 0; e < count; ++e) visit(lane, e, bits, place_of(job, which, lane, e, bits));
@@ -258,24 +296,35 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   const unsigned metadata =
       4 + job.na + job.nb + job.nc;  // word index of the metadata; the selector follows
   if (sparse) std::memset(absent, 1, sizeof absent);
-  for_elements(job, 'a', job.a, job.na, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
+  const bool scaled = job.flags >> kMatrixScales != 0;
+  const Scales scales = scaled ? scales_of(job, words, metadata + (sparse ? 2 : 0)) : Scales{};
+  const unsigned width_a = factor_width(job, job.a), width_b = factor_width(job, job.b);
+  const Type stored = width_a == 4 ? Type::u4 : width_a == 8 ? Type::u8 : job.a;
+  for_elements(job, 'a', width_a, job.na, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
     if (sparse) {
-      p.col = dense_column(job.a, job.k, head[metadata + 1], p.row, p.col,
+      p.col = dense_column(stored, job.k, head[metadata + 1], p.row, p.col,
                            [&](unsigned l) { return words[l][metadata]; });
       absent[p.row * job.k + p.col] = false;
     }
-    a[p.row * job.k + p.col] = decode(job.a, element(words[lane] + 4, bits, e));
+    double& value = a[p.row * job.k + p.col];
+    value = factor(job, job.a, element(words[lane] + 4, bits, e));
+    if (scaled) value *= scales.of_a(p.row, p.col);
   });
-  for_elements(job, 'b', job.b, job.nb, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
-    b[p.col * job.k + p.row] = decode(job.b, element(words[lane] + 4 + job.na, bits, e));
+  for_elements(job, 'b', width_b, job.nb, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
+    double& value = b[p.col * job.k + p.row];
+    value = factor(job, job.b, element(words[lane] + 4 + job.na, bits, e));
+    if (scaled) value *= scales.of_b(p.row, p.col);
   });
-  for_elements(job, 'c', job.c, job.nc, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
-    c[p.row * job.n + p.col] = decode(job.c, element(words[lane] + 4 + job.na + job.nb, bits, e));
-  });
+  for_elements(job, 'c', width_of(job.c), job.nc,
+               [&](unsigned lane, unsigned e, unsigned bits, Place p) {
+                 c[p.row * job.n + p.col] =
+                     decode(job.c, element(words[lane] + 4 + job.na + job.nb, bits, e));
+               });
   const bool integer = job.d == Type::s32;
   const FactorFormat format_a = factor_format(job.a), format_b = factor_format(job.b);
-  const bool bytes = job.a == Type::e4m3 || job.a == Type::e5m2;
-  const bool modelled = job.d == Type::f32 && format_a.bits != 0;
+  const bool kind = (job.flags & kMatrixKind) != 0;
+  const bool bytes = !kind && (job.a == Type::e4m3 || job.a == Type::e5m2);
+  const bool modelled = !kind && job.d == Type::f32 && format_a.bits != 0;
   if (modelled) {
     const auto factors = [&](const double* from, Factor* to, bool* finite, unsigned rows,
                              FactorFormat format) {
@@ -349,80 +398,12 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
       c[i * job.n + j] = sum;
     }
   }
-  for_elements(job, 'c', job.d, job.nd, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
-    if (out[lane] == nullptr) return;
-    const double v = c[p.row * job.n + p.col];
-    const std::uint64_t value =
-        integer ? static_cast<std::uint32_t>(static_cast<std::int32_t>(v)) : encode(job.d, v);
-    set_element(static_cast<std::uint32_t*>(out[lane]), bits, e, value);
-  });
-}
-
-namespace {
-
-struct MatrixAccess {  // operands of ldmatrix and stmatrix
-  std::uint64_t address;
-  std::uint32_t count, trans;
-  std::uint32_t words[4];
-};
-
-}  // namespace
-
-// Lane 8 i + r gives the address of row r of matrix i; every lane gets two neighbours of each
-// matrix.
-extern "C" void cucpu_rt_warp_ldmatrix(std::uint32_t, const void* const* in, void* const* out) {
-  const auto* const* access = reinterpret_cast<const MatrixAccess* const*>(in);
-  const std::uint32_t count = access[0]->count;
-  std::uint16_t matrix[4][8][8];
-  for (unsigned i = 0; i < count; ++i) {
-    for (unsigned r = 0; r < 8; ++r)
-      std::memcpy(matrix[i][r], reinterpret_cast<const void*>(access[8 * i + r]->address), 16);
-  }
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    if (out[lane] == nullptr) continue;
-    auto* result = static_cast<std::uint32_t*>(out[lane]);
-    const unsigned row = lane / 4, col = lane % 4 * 2;
-    for (unsigned i = 0; i < count; ++i) {
-      const bool trans = access[0]->trans != 0;
-      const std::uint32_t low = trans ? matrix[i][col][row] : matrix[i][row][col];
-      const std::uint32_t high = trans ? matrix[i][col + 1][row] : matrix[i][row][col + 1];
-      result[i] = low | high << 16;
-    }
-  }
-}
-
-extern "C" void cucpu_rt_warp_stmatrix(std::uint32_t, const void* const* in, void* const*) {
-  const auto* const* access = reinterpret_cast<const MatrixAccess* const*>(in);
-  const std::uint32_t count = access[0]->count;
-  std::uint16_t matrix[4][8][8];
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    const unsigned row = lane / 4, col = lane % 4 * 2;
-    for (unsigned i = 0; i < count; ++i) {
-      const bool trans = access[0]->trans != 0;
-      for (unsigned j = 0; j < 2; ++j) {
-        const auto v = static_cast<std::uint16_t>(access[lane]->words[i] >> (16 * j));
-        (trans ? matrix[i][col + j][row] : matrix[i][row][col + j]) = v;
-      }
-    }
-  }
-  for (unsigned i = 0; i < count; ++i) {
-    for (unsigned r = 0; r < 8; ++r)
-      std::memcpy(reinterpret_cast<void*>(access[8 * i + r]->address), matrix[i][r], 16);
-  }
-}
-
-extern "C" void cucpu_rt_warp_movmatrix(std::uint32_t, const void* const* in, void* const* out) {
-  std::uint16_t matrix[8][8];
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, in[lane], 4);
-    matrix[lane / 4][lane % 4 * 2] = static_cast<std::uint16_t>(word);
-    matrix[lane / 4][lane % 4 * 2 + 1] = static_cast<std::uint16_t>(word >> 16);
-  }
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    if (out[lane] == nullptr) continue;
-    const unsigned row = lane / 4, col = lane % 4 * 2;
-    const std::uint32_t word = matrix[col][row] | std::uint32_t{matrix[col + 1][row]} << 16;
-    std::memcpy(out[lane], &word, 4);
-  }
+  for_elements(
+      job, 'c', width_of(job.d), job.nd, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
+        if (out[lane] == nullptr) return;
+        const double v = c[p.row * job.n + p.col];
+        const std::uint64_t value =
+            integer ? static_cast<std::uint32_t>(static_cast<std::int32_t>(v)) : encode(job.d, v);
+        set_element(static_cast<std::uint32_t*>(out[lane]), bits, e, value);
+      });
 }

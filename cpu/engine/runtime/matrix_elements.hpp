@@ -52,6 +52,12 @@ inline double decode(ptx::Type t, std::uint64_t bits) {
       return decode_small(static_cast<std::uint32_t>(bits), 4, 3);
     case ptx::Type::e5m2:
       return decode_small(static_cast<std::uint32_t>(bits), 5, 2);
+    case ptx::Type::e2m1:
+      return decode_small(static_cast<std::uint32_t>(bits), 2, 1);
+    case ptx::Type::e2m3:
+      return decode_small(static_cast<std::uint32_t>(bits), 2, 3);
+    case ptx::Type::e3m2:
+      return decode_small(static_cast<std::uint32_t>(bits), 3, 2);
     case ptx::Type::s8:
       return static_cast<std::int8_t>(bits);
     case ptx::Type::s4:
@@ -61,6 +67,18 @@ inline double decode(ptx::Type t, std::uint64_t bits) {
     default:
       return static_cast<double>(bits);
   }
+}
+
+/// An element of 4, 6 or 8 bits in a byte. Those of 4 bits are in the middle of it, those of 6 bits
+/// at its lower end.
+inline double decode_byte(ptx::Type t, std::uint64_t bits) {
+  return decode(t, t == ptx::Type::e2m1 ? bits >> 2 : bits);
+}
+
+/// A scale: .ue8m0 is a power of two, .ue4m3 an e4m3 number without a sign. Both have one NaN.
+inline double decode_scale(bool e4m3, std::uint8_t bits) {
+  if (e4m3) return decode_small(bits & 0x7f, 4, 3);
+  return bits == 0xff ? std::bit_cast<float>(0x7fffffffu) : std::ldexp(1.0, bits - 127);
 }
 
 inline std::uint64_t encode(ptx::Type t, double v) {

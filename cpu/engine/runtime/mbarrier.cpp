@@ -4,6 +4,7 @@
 // still to come in 40-61 (signed), layout in 62, phase in 63.
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -110,6 +111,13 @@ void cucpu_rt_copy_fill(void* to, const void* from, std::uint32_t size, std::uin
   const std::uint32_t n = std::min(size, given);
   std::memcpy(to, from, n);
   std::memset(static_cast<char*>(to) + n, 0, size - n);
+}
+
+/// Copies the bytes of every 16 whose bit is set in `mask`.
+void cucpu_rt_copy_masked(std::byte* to, const std::byte* from, std::uint32_t bytes,
+                          std::uint32_t mask) {
+  for (std::uint32_t at = 0; at < bytes; ++at)
+    if ((mask >> at % 16 & 1) != 0) to[at] = from[at];
 }
 
 }  // extern "C"

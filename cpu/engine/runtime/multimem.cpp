@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -49,6 +50,47 @@ std::span<const std::uintptr_t> copies_of(std::uint64_t address, std::uint32_t a
   return {room, count};
 }
 
+/// The number of elements of a type of 8-bit floats; 0 for other types.
+unsigned small_count(Type type) {
+  switch (type) {
+    case Type::e4m3:
+    case Type::e5m2:
+      return 1;
+    case Type::e4m3x2:
+    case Type::e5m2x2:
+      return 2;
+    case Type::e4m3x4:
+    case Type::e5m2x4:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+/// The reduction of 8-bit floats: in f32, rounded once, saturated.
+std::uint64_t reduce_small(Type type, ReduceOp op, std::span<const std::uint64_t> values) {
+  const bool e4m3 = type == Type::e4m3 || type == Type::e4m3x2 || type == Type::e4m3x4;
+  const unsigned exponent_bits = e4m3 ? 4 : 5, mantissa_bits = e4m3 ? 3 : 2;
+  std::uint64_t result = 0;
+  for (unsigned k = 0; k < small_count(type); ++k) {
+    float r = 0;
+    for (std::size_t n = 0; n < values.size(); ++n) {
+      const float v = decode_small(static_cast<std::uint32_t>(values[n] >> (8 * k) & 0xff),
+                                   exponent_bits, mantissa_bits);
+      const bool wins = op == ReduceOp::min ? v < r || (v == r && std::signbit(v))
+                                            : v > r || (v == r && !std::signbit(v));
+      if (n == 0 || (op != ReduceOp::add && (std::isnan(r) || wins)))
+        r = v;
+      else if (op == ReduceOp::add)
+        r += v;
+    }
+    const std::uint32_t code =
+        std::isnan(r) ? 0x7f : encode_small(r, exponent_bits, mantissa_bits, e4m3 ? 0x7e : 0x7b);
+    result |= std::uint64_t{code} << (8 * k);
+  }
+  return result;
+}
+
 /// One step of a reduction in registers.
 std::uint64_t combined(Type type, ReduceOp op, std::uint64_t a, std::uint64_t b) {
   if (type == Type::f16x2 || type == Type::bf16x2) {
@@ -62,6 +104,9 @@ std::uint64_t combined(Type type, ReduceOp op, std::uint64_t a, std::uint64_t b)
 
 std::uint64_t read(std::uintptr_t from, std::uint32_t bytes) {
   switch (bytes) {
+    case 1:
+      return std::atomic_ref{*reinterpret_cast<std::uint8_t*>(from)}.load(
+          std::memory_order_acquire);
     case 2:
       return std::atomic_ref{*reinterpret_cast<std::uint16_t*>(from)}.load(
           std::memory_order_acquire);
@@ -80,7 +125,9 @@ void write(std::uintptr_t to, std::uint64_t value, std::uint32_t bytes) {
     std::atomic_ref{*reinterpret_cast<Word*>(to)}.store(static_cast<Word>(value),
                                                         std::memory_order_release);
   };
-  if (bytes == 2)
+  if (bytes == 1)
+    store(std::uint8_t{});
+  else if (bytes == 2)
     store(std::uint16_t{});
   else if (bytes == 4)
     store(std::uint32_t{});
@@ -124,6 +171,7 @@ std::uint64_t cucpu_rt_multimem_load(std::uint64_t address, std::uint32_t what_b
   std::uint64_t values[kMostCopies] = {};
   for (std::size_t k = 0; k < copies.size(); ++k)
     values[k] = read(copies[k], ptx::bytes_of(what.type));
+  if (small_count(what.type) != 0) return reduce_small(what.type, what.op, {values, copies.size()});
   const bool pair = what.type == Type::f16x2 || what.type == Type::bf16x2;
   if (what.wide && what.op == ReduceOp::add) {
     const Type half = what.type == Type::f16x2 || what.type == Type::f16 ? Type::f16 : Type::bf16;
@@ -154,9 +202,9 @@ void cucpu_rt_multimem_reduce(std::uint64_t address, std::uint64_t value, std::u
 }
 
 /// multimem.cp.async.bulk and, with a type, multimem.cp.reduce.async.bulk: `bytes` bytes of shared
-/// memory.
+/// memory. mask: the bytes of every 16 that are copied.
 void cucpu_rt_multimem_copy(std::uint64_t address, const std::byte* from, std::uint32_t bytes,
-                            std::uint32_t what_bits) {
+                            std::uint32_t what_bits, std::uint32_t mask) {
   const What what{what_bits};
   std::uintptr_t room[kMostCopies];
   if (bytes == 0) return;
@@ -170,7 +218,10 @@ void cucpu_rt_multimem_copy(std::uint64_t address, const std::byte* from, std::u
        at += 16) {  // memory is bound in pages, and 16 bytes lie in one page
     for (const std::uintptr_t copy : copies_of(address + at, 16, room)) {
       if (size == 0) {
-        std::memcpy(reinterpret_cast<void*>(copy), from + at, 16);
+        auto* const to = reinterpret_cast<std::byte*>(copy);
+        if (mask == 0xffff) std::memcpy(to, from + at, 16);
+        for (std::uint32_t k = 0; mask != 0xffff && k < 16; ++k)
+          if ((mask >> k & 1) != 0) to[k] = from[at + k];
         continue;
       }
       for (std::uint32_t k = 0; k < 16; k += size)

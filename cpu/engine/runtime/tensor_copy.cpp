@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/run/peer_access.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
@@ -24,7 +26,11 @@ constexpr unsigned kChunk = 16;  ///< bytes that stay together under every swizz
   cucpu_rt_trap(static_cast<std::uint32_t>(code));
 }
 
-const TensorMap& checked(const void* address, unsigned dims, bool im2col) {
+const TensorMap& checked(const void* address, unsigned dims, std::uint32_t what) {
+  const TensorMap::Mode mode = (what & kTensorIm2col) != 0    ? TensorMap::im2col
+                               : (what & kTensorWide) != 0    ? TensorMap::im2col_w
+                               : (what & kTensorWide128) != 0 ? TensorMap::im2col_w128
+                                                              : TensorMap::tiled;
   const auto& map = *static_cast<const TensorMap*>(address);
   constexpr int kIllegalInstruction = 715;
   if (std::memcmp(map.magic, kTensorMapMagic, sizeof map.magic) != 0)
@@ -32,19 +38,36 @@ const TensorMap& checked(const void* address, unsigned dims, bool im2col) {
   if (map.rank != dims)
     refuse(kIllegalInstruction, "a tensor copy of " + std::to_string(dims) +
                                     " dimensions with a tensor map of " + std::to_string(map.rank));
-  if ((map.mode == TensorMap::im2col) != im2col)
-    refuse(kIllegalInstruction, im2col ? "an .im2col copy with a tiled tensor map"
-                                       : "a .tile copy with an im2col tensor map");
+  constexpr const char* kModes[] = {"tiled", "im2col", "im2col::w", "im2col::w::128"};
+  if (map.mode != mode)
+    refuse(kIllegalInstruction, mode == TensorMap::im2col && map.mode == TensorMap::tiled
+                                    ? "an .im2col copy with a tiled tensor map"
+                                : mode == TensorMap::tiled && map.mode == TensorMap::im2col
+                                    ? "a .tile copy with an im2col tensor map"
+                                    : std::string{"a copy of kind "} + kModes[mode] +
+                                          " with a tensor map of kind " + kModes[map.mode & 3]);
   return map;
 }
 
-/// Shared memory with the map's swizzle: 16-byte chunks are permuted within their row of 128 bytes,
-/// by the number of the row. Shared memory starts at a multiple of 1 KiB, so the pattern follows
-/// from the address.
+/// Shared memory with the map's swizzle: chunks of 16 bytes (32, 64 with that atomicity) are
+/// permuted within their row of 128 bytes, by the number of the row. Shared memory starts at a
+/// multiple of 1 KiB, so the pattern follows from the address.
 std::byte* swizzled(const TensorMap& map, std::byte* at) {
   constexpr std::uintptr_t kMask[] = {0, 1, 3, 7};
   auto address = reinterpret_cast<std::uintptr_t>(at);
-  address ^= (address >> 7 & kMask[map.swizzle & 3]) << 4;
+  switch (static_cast<TensorAtom>(map.atomicity)) {
+    case TensorAtom::bytes16:
+      address ^= (address >> 7 & kMask[map.swizzle & 3]) << 4;
+      break;
+    case TensorAtom::bytes32:
+      address ^= (address >> 7 & 3) << 5;
+      break;
+    case TensorAtom::bytes64:
+      address ^= (address >> 7 & 1) << 6;
+      break;
+    case TensorAtom::bytes32_flip8:
+      refuse(715, "the CPU device has no swizzle of 32 bytes that flips 8 bytes");
+  }
   return reinterpret_cast<std::byte*>(address);
 }
 
@@ -147,6 +170,51 @@ std::uint32_t im2col(const TensorMap& map, std::int64_t extent, std::byte* share
   return pixels * channels * map.element;
 }
 
+/// .tile::gather4, .tile::scatter4: part of four rows of a matrix: column, then the rows.
+template <typename Visit>
+std::uint32_t four_rows(const TensorMap& map, std::int64_t extent, std::byte* shared,
+                        const std::int32_t (&c)[5], Visit visit) {
+  if (map.box[1] != 1)
+    refuse(715, "a copy of four rows needs a tensor map with a box of one row, not " +
+                    std::to_string(map.box[1]));
+  const std::uint32_t columns = map.box[0], row_bytes = columns * map.element;
+  const std::uint32_t pitch = pitch_of(map, row_bytes);
+  for (unsigned r = 0; r < 4; ++r) {
+    const std::int64_t position[5] = {0, c[1 + r]};
+    visit_row(map, {row_at(map, position), c[0], columns}, extent, shared + std::size_t{r} * pitch,
+              visit);
+  }
+  return 4 * row_bytes;
+}
+
+/// .im2col::w and .im2col::w::128: pixels along W alone, from `lower` to the tensor's last pixel +
+/// `upper`, image after image. The offset moves the box and the start.
+template <typename Visit>
+std::uint32_t wide(const TensorMap& map, std::int64_t extent, std::byte* shared,
+                   const std::int64_t* start, std::uint64_t offsets, Visit visit) {
+  if ((offsets & 0xffff) != 0) refuse(715, "the CPU device loads no halo in .im2col::w copies");
+  const auto offset = static_cast<std::int64_t>(offsets >> 16 & 0xffff);
+  const std::uint32_t channels = map.box[0];
+  const std::uint32_t pixels = map.mode == TensorMap::im2col_w128 ? 128 : map.box[1];
+  const std::uint32_t pitch = pitch_of(map, channels * map.element);
+  const std::int64_t last = std::int64_t{map.dims[1]} + map.upper[0] + offset;
+  std::int64_t at[5] = {};
+  std::copy_n(start, map.rank, at);
+  at[1] += offset;
+  if (at[1] > last)
+    refuse(715, "an .im2col::w copy from coordinate " + std::to_string(start[1]) +
+                    " of dimension 1: it must not start after the map's box of pixels");
+  for (std::uint32_t p = 0; p < pixels; ++p) {
+    visit_row(map, {row_at(map, at), start[0], channels}, extent, shared + std::size_t{p} * pitch,
+              visit);
+    at[1] += std::max<int>(map.steps[1], 1);
+    if (at[1] <= last) continue;
+    at[1] = map.lower[0] + offset;
+    at[map.rank - 1] += 1;
+  }
+  return pixels * channels * map.element;
+}
+
 /// An interleaved tensor (NC/8HWC8 and the like): its innermost dimension counts slices of 16 or 32
 /// bytes, W of them in a row; then come H and D, which slice of the channels, and the image. A copy
 /// transfers one slice of channels, independent of the box. All of this is the behavior of an H200.
@@ -200,7 +268,7 @@ class Slices {
   }
 
   template <typename Visit>
-  void slice(const std::int64_t* position, Visit& visit) {
+  void slice(const std::int64_t* position, const Visit& visit) {
     auto* from = reinterpret_cast<std::byte*>(map_.address);
     bool inside = true;
     for (unsigned i = 0; i < map_.rank; ++i) {
@@ -230,9 +298,10 @@ enum class Way { in, out };
 /// bytes, past the end of a row that ends within one; loads return zeros there.
 template <typename Visit>
 std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t what,
-                  const std::int32_t (&c)[5], std::uint64_t offsets, Visit make) {
+                  const std::int32_t (&c)[5], std::uint64_t offsets, unsigned access,
+                  const void* pc, Visit make) {
   const bool pixels = (what & kTensorIm2col) != 0;
-  const TensorMap& map = checked(address, what & kTensorRank, pixels);
+  const TensorMap& map = checked(address, what & kTensorRank, what);
   require_peer_access(nullptr, map.address, way == Way::out);
   const std::int64_t start[5] = {c[0], c[1], c[2], c[3], c[4]};
   const bool sliced = map.interleave != 0;
@@ -249,14 +318,27 @@ std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t
   }
   std::int64_t extent = std::int64_t{map.dims[0]} + 1;
   if (way == Way::out) {
-    for (unsigned i = 0; i < map.rank; ++i)
+    const unsigned named = (what & kTensorRows) != 0 ? 1 : map.rank;
+    for (unsigned i = 0; i < named; ++i)
       if (start[i] < 0)
         refuse(715, "a tensor store at coordinate " + std::to_string(c[i]) + " of dimension " +
                         std::to_string(i) +
                         ": stores and reductions start at coordinates that are not negative");
     extent = (extent * map.element + kChunk - 1) / kChunk * kChunk / map.element;
   }
-  auto visit = make(map);
+  auto copy = make(map);
+  const bool checks = is_checked(~0U);
+  const auto visit = [&](std::byte* here, std::byte* there, std::uint32_t bytes) {
+    if (checks) [[unlikely]] {
+      const bool in = way == Way::in;
+      check_routine_access(here, bytes, in ? check::kWrite : check::kRead, pc);
+      if (there) check_routine_access(there, bytes, check::kGlobalSpace | access, pc);
+    }
+    copy(here, there, bytes);
+  };
+  if ((what & kTensorRows) != 0) return four_rows(map, extent, shared, c, visit);
+  if ((what & (kTensorWide | kTensorWide128)) != 0)
+    return wide(map, extent, shared, start, offsets, visit);
   if (sliced) {
     Slices slices{map, shared};
     return pixels ? slices.im2col(start, offsets, visit) : slices.tile(start, visit);
@@ -305,43 +387,49 @@ extern "C" {
 std::uint32_t cucpu_rt_tensor_load(const void* map, std::byte* shared, std::uint32_t what,
                                    std::int32_t c0, std::int32_t c1, std::int32_t c2,
                                    std::int32_t c3, std::int32_t c4, std::uint64_t offsets) {
-  return box(Way::in, map, shared, what, {c0, c1, c2, c3, c4}, offsets, [](const TensorMap& m) {
-    const auto type = static_cast<TensorType>(m.type);
-    const bool flush = type == TensorType::tf32_ftz, tf32 = type == TensorType::tf32 || flush;
-    return [=, fill = filler(m)](std::byte* to, const std::byte* from, std::uint32_t bytes) {
-      if (from != nullptr) {
-        std::memcpy(to, from, bytes);
-        if (tf32) round_all_to_tf32(to, bytes, flush);
-      } else {
-        std::memcpy(to, &fill, bytes);  // one element: the low bytes, hosts are little-endian
-      }
-    };
-  });
+  return box(
+      Way::in, map, shared, what, {c0, c1, c2, c3, c4}, offsets, check::kRead,
+      __builtin_return_address(0), [](const TensorMap& m) {
+        const auto type = static_cast<TensorType>(m.type);
+        const bool flush = type == TensorType::tf32_ftz, tf32 = type == TensorType::tf32 || flush;
+        return [=, fill = filler(m)](std::byte* to, const std::byte* from, std::uint32_t bytes) {
+          if (from != nullptr) {
+            std::memcpy(to, from, bytes);
+            if (tf32) round_all_to_tf32(to, bytes, flush);
+          } else {
+            std::memcpy(to, &fill, bytes);  // one element: the low bytes, hosts are little-endian
+          }
+        };
+      });
 }
 
 void cucpu_rt_tensor_store(const void* map, std::byte* shared, std::uint32_t what, std::int32_t c0,
                            std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4) {
-  box(Way::out, map, shared, what, {c0, c1, c2, c3, c4}, 0, [](const TensorMap&) {
-    return [](const std::byte* from, std::byte* to, std::uint32_t bytes) {
-      if (to != nullptr) std::memcpy(to, from, bytes);
-    };
-  });
+  box(Way::out, map, shared, what, {c0, c1, c2, c3, c4}, 0, check::kWrite,
+      __builtin_return_address(0), [](const TensorMap&) {
+        return [](const std::byte* from, std::byte* to, std::uint32_t bytes) {
+          if (to != nullptr) std::memcpy(to, from, bytes);
+        };
+      });
 }
 
 /// what: rank, flags, ReduceOp << 16.
 void cucpu_rt_tensor_reduce(const void* map, std::byte* shared, std::uint32_t what, std::int32_t c0,
                             std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4) {
   const auto op = static_cast<ReduceOp>(what >> 16);
-  box(Way::out, map, shared, what & 0xffff, {c0, c1, c2, c3, c4}, 0, [op](const TensorMap& m) {
-    return [op, type = reduced_type(m)](const std::byte* from, std::byte* to, std::uint32_t bytes) {
-      if (to == nullptr) return;
-      const std::uint32_t size = ptx::bytes_of(type);
-      bool good = size != 0;
-      for (std::uint32_t at = 0; good && at < bytes; at += size)
-        good = reduce_element(type, op, to + at, from + at);
-      if (!good) refuse(715, "this reduction does not exist for the tensor map's type");
-    };
-  });
+  constexpr unsigned kAtomic = check::kRead | check::kWrite | check::kStrong;
+  box(Way::out, map, shared, what & 0xffff, {c0, c1, c2, c3, c4}, 0, kAtomic,
+      __builtin_return_address(0), [op](const TensorMap& m) {
+        return [op, type = reduced_type(m)](const std::byte* from, std::byte* to,
+                                            std::uint32_t bytes) {
+          if (to == nullptr) return;
+          const std::uint32_t size = ptx::bytes_of(type);
+          bool good = size != 0;
+          for (std::uint32_t at = 0; good && at < bytes; at += size)
+            good = reduce_element(type, op, to + at, from + at);
+          if (!good) refuse(715, "this reduction does not exist for the tensor map's type");
+        };
+      });
 }
 
 /// tensormap.replace: one field, or element `index` of it. field: TensorField.
@@ -390,6 +478,9 @@ void cucpu_rt_tensormap_replace(void* address, std::uint32_t field, std::uint32_
       break;
     case TensorField::fill_mode:
       map.fill = small;
+      break;
+    case TensorField::swizzle_atomicity:
+      map.atomicity = small;
       break;
   }
 }

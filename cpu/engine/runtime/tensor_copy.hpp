@@ -7,8 +7,11 @@
 
 namespace cucpu {
 
-inline constexpr std::uint32_t kTensorRank = 7;     ///< these bits: the number of dimensions
-inline constexpr std::uint32_t kTensorIm2col = 16;  ///< .im2col and .im2col_no_offs
+inline constexpr std::uint32_t kTensorRank = 7;       ///< these bits: the number of dimensions
+inline constexpr std::uint32_t kTensorIm2col = 16;    ///< .im2col and .im2col_no_offs
+inline constexpr std::uint32_t kTensorRows = 32;      ///< .tile::gather4 and .tile::scatter4
+inline constexpr std::uint32_t kTensorWide = 64;      ///< .im2col::w
+inline constexpr std::uint32_t kTensorWide128 = 128;  ///< .im2col::w::128
 
 /// The fields of tensormap.replace, named as in the instruction.
 enum class TensorField : std::uint32_t {
@@ -22,6 +25,7 @@ enum class TensorField : std::uint32_t {
   interleave_layout,
   swizzle_mode,
   fill_mode,
+  swizzle_atomicity,
 };
 
 }  // namespace cucpu

@@ -12,6 +12,7 @@
 
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
+#include "cpu/engine/runtime/matrix_descriptor.hpp"
 #include "cpu/engine/runtime/matrix_elements.hpp"
 #include "cpu/engine/runtime/sparse.hpp"
 #include "cpu/engine/runtime/tensor_sum.hpp"
@@ -23,39 +24,6 @@ namespace {
 using ptx::Type;
 
 constexpr unsigned kRows = 64, kMaxN = 256, kMaxK = 256;
-
-/// A matrix in shared memory, decoded from its descriptor.
-struct Descriptor {
-  std::uint32_t start, leading, stride;  ///< bytes
-  std::uint32_t base_offset;             ///< where the swizzle pattern starts, in rows of 128 bytes
-  std::uint32_t chunks;  ///< 16-byte chunks in a row of the swizzle pattern; 1: none
-
-  explicit Descriptor(std::uint64_t bits)
-      : start(static_cast<std::uint32_t>(bits & 0x3fff) << 4),
-        leading(static_cast<std::uint32_t>(bits >> 16 & 0x3fff) << 4),
-        stride(static_cast<std::uint32_t>(bits >> 32 & 0x3fff) << 4),
-        base_offset(static_cast<std::uint32_t>(bits >> 49 & 7)) {
-    constexpr std::uint32_t kChunks[] = {1, 8, 4, 2};
-    chunks = kChunks[bits >> 62];
-  }
-
-  /// The offset in shared memory of 16-byte chunk `chunk` (along the fast index) of line `line`
-  /// (the slow one).
-  [[nodiscard]] std::uint32_t at(bool transposed, std::uint32_t line, std::uint32_t chunk) const {
-    std::uint32_t address = start;
-    if (!transposed) {  // lines are rows of m or n, chunks run along k
-      address += line / 8 * stride + line % 8 * 16 * chunks;
-      address += chunks == 1 ? chunk * leading : chunk * 16;
-    } else if (chunks == 1) {  // lines run along k, chunks along m or n
-      address += line / 8 * leading + line % 8 * 16 + chunk * stride;
-    } else {
-      address += line / 8 * stride + line % 8 * 16 * chunks + chunk / chunks * leading +
-                 chunk % chunks * 16;
-    }
-    const std::uint32_t row = (address >> 7) - base_offset;
-    return address ^ (row & (chunks - 1)) << 4;
-  }
-};
 
 /// Bit or element `index` of a 16-byte chunk.
 std::uint64_t chunk_element(const std::byte* chunk, unsigned bits, unsigned index) {
@@ -122,7 +90,7 @@ class Product {
   template <typename Visit>
   void visit_shared(std::uint64_t bits_of_descriptor, bool transposed, Type type, unsigned lines,
                     unsigned width, Visit visit) const {
-    const Descriptor descriptor{bits_of_descriptor};
+    const MatrixDescriptor descriptor = wgmma_descriptor(bits_of_descriptor);
     const unsigned bits = width_of(type), per_chunk = 128 / bits;
     for (unsigned line = 0; line < lines; ++line) {
       for (unsigned c = 0; c * per_chunk < width; ++c) {

@@ -28,7 +28,7 @@ void FunctionTranslator::emit_cp_async(const Instruction& i) {
       auto* s = b.CreateAlignedStore(l, offset_pointer(to, k), llvm::Align(k == 0 ? size : 4));
       mark(s, Space::shared);
     }
-    return;
+    return check_copy(to, size);
   }
   const Operand& o = i.operands[3];
   Value* bytes = nullptr;
@@ -38,9 +38,30 @@ void FunctionTranslator::emit_cp_async(const Instruction& i) {
     bytes = read(o, Type::b32);
   }
   call_routine("copy_fill", b.getVoidTy(), {to, from, b.getInt32(size), bytes}, false);
+  check_copy(to, size);
+}
+
+/// Check mode: copies are done at once, but what they write may be read after a wait only.
+void FunctionTranslator::check_copy(Value* to, unsigned bytes) {
+  if (!module.options.copies) return;
+  call_routine("check_copy", b.getVoidTy(),
+               {b.CreatePtrToInt(to, b.getInt64Ty()), b.getInt32(bytes)}, false);
+}
+
+void FunctionTranslator::emit_cp_async_group(const Instruction& i) {
+  if (!module.options.copies) return;
+  if (i.has(Mod::commit_group)) {
+    call_routine("check_copy_commit", b.getVoidTy(), {}, false);
+    return;
+  }
+  constexpr std::uint32_t kAll = 0xffffffff;
+  const auto groups = i.has(Mod::wait_all) ? kAll : static_cast<std::uint32_t>(i.operands[0].value);
+  call_routine("check_copy_wait", b.getVoidTy(), {b.getInt32(groups)}, false);
 }
 
 void FunctionTranslator::emit_cp_async_arrive(const Instruction& i) {
+  if (module.options.copies)  // the wait for the mbarrier waits for the copies
+    call_routine("check_copy_wait", b.getVoidTy(), {b.getInt32(0xffffffff)}, false);
   if (!i.has(Mod::noinc))
     return;  // the arrival was added to the expected count and has happened: nothing changes
   Value* at = pointer(i.operands[0], Space::shared);
@@ -64,6 +85,18 @@ void FunctionTranslator::emit_cp_bulk(const Instruction& i) {
     call_routine("copy_fill", b.getVoidTy(), {there, from, bytes, bytes}, false);
     call_routine("mbarrier_complete_tx", b.getVoidTy(), {signal, bytes}, false);
   });
+}
+
+// cp.async.bulk.cp_mask [to], [from], size {, policy}, mask
+void FunctionTranslator::emit_cp_bulk_mask(const Instruction& i) {
+  const bool hint = i.has(Mod::L2_cache_hint);
+  if (i.operands.size() != (hint ? 5 : 4))
+    return error(i.where, "expected [to], [from], size and a mask of 16 bits");
+  Value* mask = b.CreateZExt(read(i.operands.back(), Type::b16), b.getInt32Ty());
+  call_routine("copy_masked", b.getVoidTy(),
+               {pointer(i.operands[0], Space::global), pointer(i.operands[1], Space::shared),
+                read(i.operands[2], Type::b32), mask},
+               false);
 }
 
 // cp.async.bulk.ignore_oob [to], [from], size, left, right, [mbarrier]: so many bytes at either end
@@ -139,6 +172,32 @@ void FunctionTranslator::emit_mbarrier_wait(const Instruction& i) {
   if (d.kind != Kind::pair) return write(d, p);
   write(d.parts[0], p);
   write(d.parts[1], b.getFalse());  // of .phase_type::primary: was there a report?
+}
+
+// clusterlaunchcontrol.try_cancel [response], [mbarrier]
+void FunctionTranslator::emit_try_cancel(const Instruction& i) {
+  call_routine("try_cancel", b.getVoidTy(),
+               {pointer(i.operands[0], space_of(i)), pointer(i.operands[1], space_of(i)),
+                b.getInt32(i.has(Mod::multicast_cluster_all) ? 1 : 0)},
+               false);
+}
+
+// clusterlaunchcontrol.query_cancel d, response: words of a CancelResponse.
+void FunctionTranslator::emit_query_cancel(const Instruction& i) {
+  Value* response = read(i.operands[1], Type::b128);
+  const auto word = [&](unsigned n) {
+    return b.CreateTrunc(b.CreateLShr(response, 32 * n), b.getInt32Ty());
+  };
+  const Operand& d = i.operands[0];
+  if (i.has(Mod::is_canceled)) return write(d, b.CreateICmpNE(word(3), b.getInt32(0)));
+  if (!i.has(Mod::v4)) {
+    return write(d, word(i.has(Mod::get_first_ctaid_x)   ? 0
+                         : i.has(Mod::get_first_ctaid_y) ? 1
+                                                         : 2));
+  }
+  if (d.kind != Kind::vector || d.parts.size() != 4)
+    return error(d.where, "expected four registers or _");
+  for (unsigned n = 0; n < 4; ++n) write(d.parts[n], n == 3 ? b.getInt32(0) : word(n));
 }
 
 void FunctionTranslator::emit_mbarrier_pending(const Instruction& i) {

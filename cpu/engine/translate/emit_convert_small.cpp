@@ -3,6 +3,7 @@
 // cvt.pack.
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cpu/engine/translate/function_translator.hpp"
@@ -131,21 +132,102 @@ Value* FunctionTranslator::small_to_half(Value* byte, bool e4m3) {
 void FunctionTranslator::emit_cvt_from_small(const Instruction& i) {
   const SmallFormat& format = small_format(i.types[1]);
   const unsigned place = format.place();
+  const bool bf16 = i.types[0] == Type::bf16x2;
   Value* v = b.CreateZExt(read(i.operands[1], place == 4 ? Type::b8 : Type::b16), b.getInt32Ty());
   Value* parts[2];
   for (unsigned k = 0; k < 2; ++k) {
     Value* element = b.CreateAnd(b.CreateLShr(v, k * place), (1u << format.bits()) - 1);
-    if (format.bits() == 8) {
-      Value* h = small_to_half(element, i.types[1] == Type::e4m3x2);
+    Value* h = format.bits() == 8 ? small_to_half(element, i.types[1] == Type::e4m3x2) : nullptr;
+    if (h && !bf16) {
       parts[k] = i.has(Mod::relu) ? relu(h) : h;
       continue;
     }
-    Value* f = small_to_float(element, format.exponent_bits, format.mantissa_bits, format.bias());
-    if (i.has(Mod::relu)) f = relu(f);
-    parts[k] =
-        i.types[0] == Type::bf16x2 ? round_to_bf16(f, Round::rn) : round_to_half(f, Round::rn);
+    Value* f =
+        h ? widen_half(h, false)
+          : small_to_float(element, format.exponent_bits, format.mantissa_bits, format.bias());
+    parts[k] = half_of(scaled_by_exponent(i, f, k), i, bf16);
   }
   write(i.operands[0], join_halves(parts[0], parts[1]));
+}
+
+/// .scaled::n2::ue8m0: f times 2^(element k of the third operand - 127). A scale of 255 is a NaN.
+Value* FunctionTranslator::scaled_by_exponent(const Instruction& i, Value* f, unsigned k) {
+  if (!i.has(Mod::scaled_n2_ue8m0)) return f;
+  Value* both = b.CreateZExt(read(i.operands[2], Type::b16), b.getInt32Ty());
+  Value* e = b.CreateAnd(b.CreateLShr(both, k * 8), 0xff);
+  Value* bits = b.CreateShl(e, 23);
+  bits = b.CreateSelect(b.CreateICmpEQ(e, b.getInt32(0)), b.getInt32(0x00400000), bits);
+  bits = b.CreateSelect(b.CreateICmpEQ(e, b.getInt32(0xff)), b.getInt32(0x7fffffff), bits);
+  return b.CreateFMul(f, as_type(bits, b.getFloatTy()));
+}
+
+// s2f6: a signed byte in units of 2^-6.
+void FunctionTranslator::emit_cvt_from_fixed(const Instruction& i) {
+  Value* v = read(i.operands[1], Type::b16);
+  Value* parts[2];
+  for (unsigned k = 0; k < 2; ++k) {
+    Value* number = b.CreateTrunc(b.CreateLShr(v, k * 8), b.getInt8Ty());
+    Value* f = b.CreateFMul(b.CreateSIToFP(number, b.getFloatTy()),
+                            float_constant(b.getFloatTy(), 1.0 / 64));
+    parts[k] = half_of(scaled_by_exponent(i, f, k), i, true);
+  }
+  write(i.operands[0], join_halves(parts[0], parts[1]));
+}
+
+void FunctionTranslator::emit_cvt_to_fixed(const Instruction& i) {
+  const auto [high, low] = pair_of_floats(i);
+  const auto one = [&](Value* f) {
+    return call_routine("cvt_s2f6", b.getInt32Ty(), {i.has(Mod::relu) ? relu(f) : f});
+  };
+  Value* r = b.CreateOr(one(low), b.CreateShl(one(high), 8));
+  write(i.operands[0], b.CreateTrunc(r, b.getInt16Ty()));
+}
+
+// cvt.rs d, a, b, random   or   cvt.rs d, {a, b, e, f}, random: the first value comes highest. f16
+// has 13 random bits for each value, bf16 16; of four values, a and b share 16 bits, e and f too.
+void FunctionTranslator::emit_cvt_stochastic(const Instruction& i) {
+  struct Format {
+    Type packed;
+    unsigned exponent_bits, mantissa_bits, place;
+  };
+  constexpr Format kFormats[] = {
+      {Type::f16x2, 5, 10, 16}, {Type::bf16x2, 8, 7, 16}, {Type::e4m3x4, 4, 3, 8},
+      {Type::e5m2x4, 5, 2, 8},  {Type::e2m1x4, 2, 1, 4},  {Type::e2m3x4, 2, 3, 8},
+      {Type::e3m2x4, 3, 2, 8},
+  };
+  const Type type = i.types[0];
+  const Format& format =
+      *std::ranges::find_if(kFormats, [&](const Format& f) { return f.packed == type; });
+  const bool four = i.operands.size() == 3;
+  llvm::SmallVector<const Operand*, 4> values;
+  if (four) {
+    const Operand& list = i.operands[1];
+    if (list.kind != Operand::Kind::vector || list.parts.size() != 4)
+      return error(list.where, "expected four values");
+    for (const Operand& part : list.parts) values.push_back(&part);
+  } else {
+    values = {&i.operands[1], &i.operands[2]};
+  }
+  Value* random = read(i.operands[four ? 2 : 3], Type::b32);
+  const std::uint32_t what =
+      format.exponent_bits | format.mantissa_bits << 4 | (i.has(Mod::satfinite) ? 256u : 0u);
+  Value* result = b.getInt32(0);
+  for (std::size_t k = 0; k < values.size(); ++k) {  // from the highest
+    const bool upper = four ? k < 2 : k == 0;
+    Value* bits = b.CreateAnd(b.CreateLShr(random, upper ? 16 : 0), 0xffff);
+    if (type == Type::f16x2) bits = b.CreateAnd(b.CreateShl(bits, 3), 0xffff);
+    if (type == Type::e2m1x4) {  // the same byte of both halves
+      const unsigned byte = upper ? 8 : 0;
+      bits = b.CreateOr(b.CreateAnd(b.CreateLShr(random, byte), 0xff),
+                        b.CreateAnd(b.CreateLShr(random, byte + 8), 0xff00));
+    }
+    Value* f = read(*values[k], Type::f32);
+    if (i.has(Mod::relu)) f = relu(f);
+    Value* code = call_routine("cvt_stochastic", b.getInt32Ty(), {f, bits, b.getInt32(what)});
+    const auto shift = static_cast<unsigned>(values.size() - 1 - k) * format.place;
+    result = b.CreateOr(result, b.CreateShl(code, shift));
+  }
+  write(i.operands[0], type == Type::e2m1x4 ? b.CreateTrunc(result, b.getInt16Ty()) : result);
 }
 
 // ue8m0: the exponent field of f32 alone. The sign is dropped.

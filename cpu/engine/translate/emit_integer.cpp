@@ -224,14 +224,6 @@ void FunctionTranslator::emit_minmax_int(const Instruction& i) {
   write(i.operands[0], b.CreateOr(lo, b.CreateShl(hi, 16)));
 }
 
-void FunctionTranslator::emit_add_packed_int(const Instruction& i) {
-  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32);
-  Value* low = b.CreateAnd(b.CreateAdd(x, y), b.getInt32(0xffff));
-  Value* high =
-      b.CreateAdd(b.CreateAnd(x, b.getInt32(0xffff0000)), b.CreateAnd(y, b.getInt32(0xffff0000)));
-  write(i.operands[0], b.CreateOr(low, high));
-}
-
 void FunctionTranslator::emit_popc(const Instruction& i) {
   Value* n = intrinsic(Intrinsic::ctpop, {read(i.operands[1], i.types[0])});
   write(i.operands[0], b.CreateZExtOrTrunc(n, b.getInt32Ty()));

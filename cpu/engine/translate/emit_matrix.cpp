@@ -45,6 +45,18 @@ bool is_col(const Instruction& i, unsigned k) {
   return false;
 }
 
+/// Whether elements of 4 and 6 bits are in bytes.
+bool has_byte_elements(const Instruction& i) {
+  return i.has(Mod::kind_f8f6f4) || i.has(Mod::kind_mxf8f6f4);
+}
+
+/// The scales of a row of a and of a column of b; 0 where the product is not scaled.
+unsigned scale_count(const Instruction& i) {
+  if (!i.has(Mod::block_scale)) return 0;
+  if (i.has(Mod::scale_vec_4X)) return 4;
+  return i.has(Mod::scale_vec_2X) || i.has(Mod::kind_mxf4) ? 2 : 1;
+}
+
 unsigned element_bits(Type t) { return t == Type::tf32 ? 32 : ptx::bits_of(t); }
 
 }  // namespace
@@ -94,7 +106,8 @@ void FunctionTranslator::write_fragment(const Operand& o, Value* words) {
 bool FunctionTranslator::check_product(const Instruction& i, Type a, Type bt, bool sparse) {
   const Shape s = shape_of(i);
   const auto registers = [&](unsigned elements, Type t) {
-    const unsigned bits = element_bits(t), lanes = 32;
+    const bool in_byte = has_byte_elements(i) && ptx::bits_of(t) < 8;
+    const unsigned bits = in_byte ? 8 : element_bits(t), lanes = 32;
     return bits == 64 ? elements / lanes : elements * bits / 32 / lanes;
   };
   const auto given = [](const Operand& o) {
@@ -112,6 +125,43 @@ bool FunctionTranslator::check_product(const Instruction& i, Type a, Type bt, bo
           "this shape and type take " + std::to_string(wanted[k]) + " registers here");
     return false;
   }
+  return true;
+}
+
+/// Adds the scales of a block-scaled product and their selectors: scale-a, {byte, thread}, scale-b,
+/// {byte, thread}, from operand `first` on.
+bool FunctionTranslator::scale_words(const Instruction& i, std::size_t first,
+                                     llvm::SmallVectorImpl<Value*>& words) {
+  if (i.operands.size() != first + 4) {
+    error(i.where, "a block-scaled product takes scale-a, {byte, thread}, scale-b, {byte, thread}");
+    return false;
+  }
+  const unsigned bytes = scale_count(i);
+  Value* selector = b.getInt32(0);
+  for (unsigned k = 0; k < 2; ++k) {
+    const Operand& scale = i.operands[first + 2 * k];
+    const Operand& chosen = i.operands[first + 2 * k + 1];
+    if (chosen.kind != Kind::vector || chosen.parts.size() != 2) {
+      error(chosen.where, "expected a selector {byte, thread}");
+      return false;
+    }
+    for (unsigned part = 0; part < 2; ++part) {
+      const Operand& number = chosen.parts[part];
+      const std::uint64_t most = part == 0 ? 4 - bytes : k == 0 ? 1 : 3;
+      if (number.kind == Kind::integer &&
+          (number.value > most || (part == 0 && number.value % bytes != 0))) {
+        error(number.where, "this selector is " + std::string{most == 0                 ? "0"
+                                                              : part == 0 && bytes == 2 ? "0 or 2"
+                                                              : most == 1               ? "0 or 1"
+                                                                          : "0 to 3"});
+        return false;
+      }
+      Value* v = b.CreateZExtOrTrunc(read(number, Type::u16), b.getInt32Ty());
+      selector = b.CreateOr(selector, b.CreateShl(b.CreateAnd(v, 255), 16 * k + 8 * part));
+    }
+    words.push_back(read(scale, Type::b32));
+  }
+  words.push_back(selector);
   return true;
 }
 
@@ -142,6 +192,11 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
   if (rounds && d != Type::f64)
     return error(i.where, "only a product of .f64 matrices takes a rounding mode");
   flags |= static_cast<std::uint32_t>(round_of(i)) << kMatrixRound;
+  const unsigned scales = wmma ? 0 : scale_count(i);
+  flags |= scales << kMatrixScales;
+  if (i.has(Mod::kind_f8f6f4) || scales != 0) flags |= kMatrixKind;
+  if (has_byte_elements(i)) flags |= kMatrixBytes;
+  if (scales != 0 && i.types[4] == Type::ue4m3) flags |= kMatrixScaleE4M3;
   llvm::SmallVector<Value*, 40> in;
   in.push_back(b.getInt32(s.m | s.n << 8 | s.k << 16));
   in.push_back(b.getInt32(static_cast<unsigned>(a) | static_cast<unsigned>(bt) << 8 |
@@ -155,6 +210,7 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
   if (sparse)
     in.append({read(i.operands[4], Type::b32),
                b.getInt32(static_cast<std::uint32_t>(i.operands[5].value))});
+  if (scales != 0 && !scale_words(i, sparse ? 6 : 4, in)) return;
   write_fragment(out_operand, warp_call("warp.mma", in, llvm::ArrayType::get(b.getInt32Ty(), nd)));
 }
 
@@ -306,19 +362,47 @@ void FunctionTranslator::emit_wmma_store(const Instruction& i) {
   }
 }
 
+namespace {
+
+unsigned matrix_count(const Instruction& i) { return i.has(Mod::x4) ? 4 : i.has(Mod::x2) ? 2 : 1; }
+
+std::uint32_t matrix_layout(const Instruction& i) {
+  const MatrixShape shape = i.has(Mod::m16n16)  ? MatrixShape::m16n16
+                            : i.has(Mod::m8n16) ? MatrixShape::m8n16
+                            : i.has(Mod::m16n8) ? MatrixShape::m16n8
+                                                : MatrixShape::m8n8;
+  const std::uint32_t bits = i.has(Mod::b6x16_p32)        ? 6
+                             : i.has(Mod::b4x16_p64)      ? 4
+                             : shape == MatrixShape::m8n8 ? 16
+                                                          : 8;
+  return (i.has(Mod::trans) ? kMatrixTrans : 0) |
+         static_cast<std::uint32_t>(shape) << kMatrixShape | bits << kMatrixSourceBits;
+}
+
+}  // namespace
+
 void FunctionTranslator::emit_ldmatrix(const Instruction& i) {
-  const unsigned n = i.has(Mod::x4) ? 4 : i.has(Mod::x2) ? 2 : 1;
+  const unsigned n = matrix_count(i), words = i.has(Mod::m16n16) ? 2 * n : n;
+  if (!takes_registers(i.operands[0], words)) return;
   Value* at = b.CreatePtrToInt(pointer(i.operands[1], space_of(i)), b.getInt64Ty());
-  Value* r = warp_call("warp.ldmatrix", {at, b.getInt32(n), b.getInt32(i.has(Mod::trans) ? 1 : 0)},
-                       llvm::ArrayType::get(b.getInt32Ty(), n));
+  Value* r = warp_call("warp.ldmatrix", {at, b.getInt32(n), b.getInt32(matrix_layout(i))},
+                       llvm::ArrayType::get(b.getInt32Ty(), words));
   write_fragment(i.operands[0], r);
 }
 
+/// Whether an operand has this number of registers; reports an error otherwise.
+bool FunctionTranslator::takes_registers(const Operand& o, std::size_t count) {
+  if ((o.kind == Kind::vector ? o.parts.size() : 1) == count) return true;
+  error(o.where, "this shape takes " + std::to_string(count) + " registers here");
+  return false;
+}
+
 void FunctionTranslator::emit_stmatrix(const Instruction& i) {
-  const unsigned n = i.has(Mod::x4) ? 4 : i.has(Mod::x2) ? 2 : 1;
+  const unsigned n = matrix_count(i);
+  if (!takes_registers(i.operands[1], n)) return;
   llvm::SmallVector<Value*, 8> in{
       b.CreatePtrToInt(pointer(i.operands[0], space_of(i)), b.getInt64Ty()), b.getInt32(n),
-      b.getInt32(i.has(Mod::trans) ? 1 : 0)};
+      b.getInt32(matrix_layout(i))};
   fragment_words(i.operands[1], in);
   warp_call("warp.stmatrix", in, b.getVoidTy());
 }

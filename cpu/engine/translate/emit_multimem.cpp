@@ -21,7 +21,9 @@ bool FunctionTranslator::multimem_exists(const Instruction& i, std::size_t count
   const Type type = i.types[0];
   const bool half =
       type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2;
-  const bool floating = half || type == Type::f32 || type == Type::f64;
+  const bool small = type == Type::e4m3 || type == Type::e5m2 || type == Type::e4m3x2 ||
+                     type == Type::e5m2x2 || type == Type::e4m3x4 || type == Type::e5m2x4;
+  const bool floating = half || small || type == Type::f32 || type == Type::f64;
   const bool bits = i.has(Mod::and_) || i.has(Mod::or_) || i.has(Mod::xor_);
   const bool ordered = i.has(Mod::min_) || i.has(Mod::max_);
   const bool untyped = type == Type::b32 || type == Type::b64;
@@ -30,8 +32,10 @@ bool FunctionTranslator::multimem_exists(const Instruction& i, std::size_t count
     return false;
   };
   const bool moves = i.has(Mod::st) || i.has(Mod::cp);
-  if (!moves && (bits != untyped || (ordered && floating && (!half || i.has(Mod::red)))))
+  if (!moves &&
+      (bits != untyped || (ordered && floating && ((!half && !small) || i.has(Mod::red)))))
     return no(ptx::cat("this reduction does not exist for .", ptx::name_of(type)));
+  if (i.has(Mod::acc_f16) && !i.has(Mod::add)) return no(".acc::f16 is for sums");
   if (i.has(Mod::acc_f32) && !half) return no(".acc::f32 is for 16-bit floats");
   const std::size_t bytes = count * ptx::bytes_of(type);
   if ((count > 1 && (!floating || type == Type::f64)) || bytes < 4 || bytes > 16)
@@ -81,8 +85,10 @@ void FunctionTranslator::emit_multimem_copy(const Instruction& i) {
   }
   Value* to = b.CreatePtrToInt(pointer(i.operands[0], Space::global), b.getInt64Ty());
   Value* from = pointer(i.operands[1], Space::shared);
+  Value* mask = i.has(Mod::cp_mask) ? b.CreateZExt(read(i.operands[3], Type::b16), b.getInt32Ty())
+                                    : b.getInt32(0xffff);
   call_routine("multimem_copy", b.getVoidTy(),
-               {to, from, read(i.operands[2], Type::b32), b.getInt32(what)}, false);
+               {to, from, read(i.operands[2], Type::b32), b.getInt32(what), mask}, false);
 }
 
 }  // namespace cucpu::ir

@@ -31,6 +31,18 @@ ReduceOp FunctionTranslator::reduction_of(const Instruction& i) {
   return ReduceOp::add;
 }
 
+namespace {
+
+/// The flags of a copy that its words say.
+std::uint32_t tensor_mode(const Instruction& i) {
+  if (i.has(Mod::im2col) || i.has(Mod::im2col_no_offs)) return kTensorIm2col;
+  if (i.has(Mod::im2col_w)) return kTensorWide;
+  if (i.has(Mod::im2col_w_128)) return kTensorWide128;
+  return i.has(Mod::tile_gather4) || i.has(Mod::tile_scatter4) ? kTensorRows : 0;
+}
+
+}  // namespace
+
 /// [map, {coordinates}] as the first operands of a tensor routine, `shared` and `what` between
 /// them.
 bool FunctionTranslator::tensor_operands(const Instruction& i, const Operand& address,
@@ -41,13 +53,14 @@ bool FunctionTranslator::tensor_operands(const Instruction& i, const Operand& ad
   const std::size_t given = list == nullptr              ? 0
                             : list->kind == Kind::vector ? list->parts.size()
                                                          : 1;
-  if (given != rank) {
-    error(address.where, "expected a tensor map and " + std::to_string(rank) + " coordinates");
+  const std::uint32_t wanted = (what & kTensorRows) != 0 ? 5 : rank;  // a column and four rows
+  if (given != wanted) {
+    error(address.where, "expected a tensor map and " + std::to_string(wanted) + " coordinates");
     return false;
   }
   args.append({pointer(address, Space::generic), shared, b.getInt32(what | rank)});
   for (std::uint32_t k = 0; k < 5; ++k) {
-    if (k >= rank) {
+    if (k >= wanted) {
       args.push_back(b.getInt32(0));
     } else {
       args.push_back(read(list->kind == Kind::vector ? list->parts[k] : *list, Type::b32));
@@ -91,19 +104,22 @@ void FunctionTranslator::multicast(const Instruction& i, Value* to, Value* barri
 // cp.async.bulk.tensor [shared], [map, {coordinates}], [mbarrier] {, {im2col offsets}} {, mask} {,
 // policy}
 void FunctionTranslator::emit_tensor_load(const Instruction& i) {
-  const bool cluster = i.has(Mod::shared_cluster), pixels = i.has(Mod::im2col);
+  const std::uint32_t mode = tensor_mode(i);
+  const bool cluster = i.has(Mod::shared_cluster);
+  const bool wide = (mode & (kTensorWide | kTensorWide128)) != 0;
+  const bool pixels = mode == kTensorIm2col || wide;
   std::size_t next = 3;
   Value* offsets = b.getInt64(0);
   if (pixels) {
-    const std::size_t wanted = rank_of(i) < 3 ? 0 : rank_of(i) - 2;
+    const std::size_t wanted = rank_of(i) < 3 ? 0 : wide ? 2 : rank_of(i) - 2;
     const Operand* list = i.operands.size() > next ? &i.operands[next++] : nullptr;
     const std::size_t given = list == nullptr              ? 0
                               : list->kind == Kind::vector ? list->parts.size()
                                                            : 1;
     if (wanted == 0 || given != wanted)
-      return error(
-          i.where,
-          ".im2col takes an offset for each spatial dimension of a tensor of 3 to 5 dimensions");
+      return error(i.where, wide ? ".im2col::w takes a halo and an offset"
+                                 : ".im2col takes an offset for each spatial dimension of a tensor "
+                                   "of 3 to 5 dimensions");
     for (std::size_t k = 0; k < wanted; ++k) {
       Value* v = read_bits(list->kind == Kind::vector ? list->parts[k] : *list, 16);
       offsets = b.CreateOr(offsets, b.CreateShl(b.CreateZExt(v, b.getInt64Ty()), 16 * k));
@@ -118,7 +134,7 @@ void FunctionTranslator::emit_tensor_load(const Instruction& i) {
   llvm::SmallVector<Value*, 12> args;
   Value* to = pointer(i.operands[0], Space::shared, cluster);
   Value* barrier = pointer(i.operands[2], Space::shared, cluster);
-  if (!tensor_operands(i, i.operands[1], to, pixels ? kTensorIm2col : 0, args)) return;
+  if (!tensor_operands(i, i.operands[1], to, mode, args)) return;
   args.push_back(offsets);
   multicast(i, to, barrier, mask, [&](Value* there, Value* signal) {
     args[1] = there;
@@ -130,8 +146,7 @@ void FunctionTranslator::emit_tensor_load(const Instruction& i) {
 void FunctionTranslator::emit_tensor_store(const Instruction& i) {
   llvm::SmallVector<Value*, 12> args;
   Value* from = pointer(i.operands[1], Space::shared);
-  const std::uint32_t what = i.has(Mod::im2col_no_offs) ? kTensorIm2col : 0;
-  if (tensor_operands(i, i.operands[0], from, what, args))
+  if (tensor_operands(i, i.operands[0], from, tensor_mode(i), args))
     call_routine("tensor_store", b.getVoidTy(), args, false);
 }
 
@@ -139,8 +154,7 @@ void FunctionTranslator::emit_tensor_reduce(const Instruction& i) {
   llvm::SmallVector<Value*, 12> args;
   Value* from = pointer(i.operands[1], Space::shared);
   const std::uint32_t what = static_cast<std::uint32_t>(reduction_of(i)) << 16;
-  if (tensor_operands(i, i.operands[0], from,
-                      what | (i.has(Mod::im2col_no_offs) ? kTensorIm2col : 0), args))
+  if (tensor_operands(i, i.operands[0], from, what | tensor_mode(i), args))
     call_routine("tensor_reduce", b.getVoidTy(), args, false);
 }
 
@@ -193,6 +207,23 @@ void FunctionTranslator::emit_red_async(const Instruction& i) {
                {barrier, b.getInt32(ptx::bytes_of(i.types[0]))}, false);
 }
 
+// st.async.release [a], b
+void FunctionTranslator::emit_st_async_release(const Instruction& i) {
+  const unsigned bytes = ptx::bytes_of(i.types[0]);
+  b.CreateFence(llvm::AtomicOrdering::Release);
+  auto* s = b.CreateAlignedStore(read_bits(i.operands[1], bytes * 8),
+                                 pointer(i.operands[0], Space::global), llvm::Align(bytes));
+  s->setAtomic(llvm::AtomicOrdering::Monotonic);
+  mark(s, Space::global);
+}
+
+// red.async.release [a], b
+void FunctionTranslator::emit_red_async_release(const Instruction& i) {
+  if (i.has(Mod::mmio) && !i.has(Mod::sys)) return error(i.where, "'.mmio' takes the scope '.sys'");
+  (void)atomic(i, pointer(i.operands[0], Space::global), read(i.operands[1], i.types[0]), nullptr,
+               i.types[0]);
+}
+
 void FunctionTranslator::emit_tensormap_replace(const Instruction& i) {
   constexpr std::pair<Mod, TensorField> kFields[] = {
       {Mod::global_address, TensorField::global_address},
@@ -205,9 +236,13 @@ void FunctionTranslator::emit_tensormap_replace(const Instruction& i) {
       {Mod::interleave_layout, TensorField::interleave_layout},
       {Mod::swizzle_mode, TensorField::swizzle_mode},
       {Mod::fill_mode, TensorField::fill_mode},
+      {Mod::swizzle_atomicity, TensorField::swizzle_atomicity},
   };
   for (const auto& [word, field] : kFields) {
     if (!i.has(word)) continue;
+    constexpr std::uint64_t kMostAtoms = 3;
+    if (word == Mod::swizzle_atomicity && i.operands[1].value > kMostAtoms)
+      return error(i.operands[1].where, "a swizzle atomicity is 0 to 3");
     const bool indexed = i.operands.size() > 2;
     const bool wants_index = word == Mod::box_dim || word == Mod::global_dim ||
                              word == Mod::global_stride || word == Mod::element_stride;

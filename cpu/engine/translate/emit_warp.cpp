@@ -139,24 +139,34 @@ void FunctionTranslator::emit_elect(const Instruction& i) {
              call_marker("elect", t, {read(i.operands[1], Type::b32)}, Effect::convergent));
 }
 
+llvm::AllocaInst* FunctionTranslator::in_memory(llvm::ArrayRef<Value*> values) {
+  llvm::SmallVector<llvm::Type*, 16> types;
+  for (Value* v : values) types.push_back(v->getType());
+  auto* type = llvm::StructType::get(out.getContext(), types);
+  llvm::AllocaInst* slot = nullptr;
+  {
+    const llvm::IRBuilder<>::InsertPointGuard guard{b};
+    b.SetInsertPoint(entry_, entry_->getFirstInsertionPt());
+    slot = b.CreateAlloca(type);
+    slot->setAlignment(llvm::Align(16));
+  }
+  for (unsigned k = 0; k < values.size(); ++k)
+    b.CreateStore(values[k], b.CreateStructGEP(type, slot, k));
+  return slot;
+}
+
 /// A collective routine: the operands and the result of this lane are in memory, one after the
 /// other, each with its own alignment.
 Value* FunctionTranslator::warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in,
                                      llvm::Type* result) {
-  llvm::SmallVector<llvm::Type*, 16> types;
-  for (Value* v : in) types.push_back(v->getType());
-  auto* in_type = llvm::StructType::get(out.getContext(), types);
-  llvm::AllocaInst *in_slot = nullptr, *out_slot = nullptr;
+  llvm::AllocaInst* in_slot = in_memory(in);
+  llvm::AllocaInst* out_slot = nullptr;
   {
     const llvm::IRBuilder<>::InsertPointGuard guard{b};
     b.SetInsertPoint(entry_, entry_->getFirstInsertionPt());
-    in_slot = b.CreateAlloca(in_type);
     out_slot = b.CreateAlloca(result->isVoidTy() ? b.getInt64Ty() : result);
-    in_slot->setAlignment(llvm::Align(16));
     out_slot->setAlignment(llvm::Align(16));
   }
-  for (unsigned k = 0; k < in.size(); ++k)
-    b.CreateStore(in[k], b.CreateStructGEP(in_type, in_slot, k));
   call_marker(name, b.getVoidTy(), {in_slot, out_slot}, Effect::convergent);
   return result->isVoidTy() ? nullptr : b.CreateLoad(result, out_slot);
 }

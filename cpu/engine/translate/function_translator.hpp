@@ -158,6 +158,7 @@ class FunctionTranslator {
   Value* join_halves(Value* low, Value* high);
   std::pair<Value*, Value*> pair_of_floats(const Instruction& i);
   Value* small_to_float(Value* bits, unsigned exponent_bits, unsigned mantissa_bits, int bias);
+  Value* scaled_by_exponent(const Instruction& i, Value* f, unsigned k);
   Value* small_to_half(Value* byte, bool e4m3);
   Value* float_sum(const Instruction& i, Type t, Value* x, Value* y);  ///< also a difference
   Value* float_product(const Instruction& i, Type t, Value* x, Value* y);
@@ -168,9 +169,19 @@ class FunctionTranslator {
   Value* barrier_threads(const Instruction& i, std::size_t operand);
   void write_pair(const Operand& d, Value* pair);
   Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
+  llvm::AllocaInst* in_memory(llvm::ArrayRef<Value*> values);  ///< as the members of a struct
   bool tensor_operands(const Instruction& i, const Operand& address, Value* shared,
                        std::uint32_t what, llvm::SmallVectorImpl<Value*>& args);
   static bool is_shared_address(const Instruction& i, const Operand& o);
+  // tensor memory (emit_tcgen05.cpp)
+  Value* tensor_address(const Operand& address);
+  bool one_cta_group(const Instruction& i);
+  bool tensor_columns(const Instruction& i);
+  llvm::SmallVector<Value*, 136> tensor_move(const Instruction& i, const Operand& registers,
+                                             const Operand& address, const Operand* split,
+                                             std::uint32_t flags);
+  std::uint32_t scale_factors(const Instruction& i);
+  void check_copy(Value* to, unsigned bytes);
   void multicast(const Instruction& i, Value* to, Value* barrier, const Operand* mask_operand,
                  llvm::function_ref<void(Value*, Value*)> make);
   static ReduceOp reduction_of(const Instruction& i);  ///< add when it names none
@@ -201,6 +212,8 @@ class FunctionTranslator {
   void video_finish(const Instruction& i, Value* v, Type d);
   void fragment_words(const Operand& o, llvm::SmallVectorImpl<Value*>& words);
   void write_fragment(const Operand& o, Value* words);
+  bool takes_registers(const Operand& o, std::size_t count);
+  bool scale_words(const Instruction& i, std::size_t first, llvm::SmallVectorImpl<Value*>& words);
   bool check_product(const Instruction& i, Type a, Type bt, bool sparse);
   void matrix_product(const Instruction& i, Type a, Type bt, Type c, bool wmma);
   void wmma_elements(const Instruction& i, char which, std::size_t stride_operand, unsigned word,
@@ -249,7 +262,8 @@ class FunctionTranslator {
   };
   llvm::DenseMap<std::uint32_t, Accessed> accessed_;
   llvm::AllocaInst* carry_ = nullptr;
-  bool widens_ = false;  ///< the instruction's result may go to a larger register
+  std::uint32_t cta_group_ = 0;  ///< of the tcgen05 instructions so far; 0: none yet
+  bool widens_ = false;          ///< the instruction's result may go to a larger register
   Value* select_guard_ =
       nullptr;  ///< the predicate of the current instruction, by which results are selected
   Value* shared_base_ = nullptr;

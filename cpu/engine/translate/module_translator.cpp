@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cpu/engine/translate/function_translator.hpp"
+#include "cpu/ptx/register_pressure.hpp"
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
@@ -271,7 +272,8 @@ std::uint32_t estimated_registers(const ptx::Function& f, const KernelInfo& info
   const std::uint64_t warps =
       (threads + 4 * kWarp - 1) / (4 * kWarp) * 4;  // allocated in groups of four
   const std::uint64_t fitting = kAll / (blocks * warps * kWarp) / 8 * 8;
-  std::uint64_t guess = std::min({kMost, 10 + f.registers.size() / 8, std::max(fitting, kLeast)});
+  const std::uint64_t wanted = 8 + std::uint64_t{ptx::register_pressure(f)};
+  std::uint64_t guess = std::min({kMost, wanted, std::max(fitting, kLeast)});
   if (f.maxnreg != 0) guess = std::min<std::uint64_t>(guess, f.maxnreg);
   return static_cast<std::uint32_t>(guess);
 }
@@ -305,6 +307,7 @@ void ModuleTranslator::translate_functions(Translation& result) {
     info.registers = estimated_registers(f, info);
     if (f.reqnctapercluster) info.required_cluster = dim(*f.reqnctapercluster);
     info.explicit_cluster = f.explicitcluster;
+    info.blocks_are_clusters = f.blocks_are_clusters;
     info.tile = f.language == ptx::kTileLanguage && f.reqntid.has_value();
     info.ptx_version = source.version;
     info.target = source.target;

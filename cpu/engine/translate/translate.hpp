@@ -57,6 +57,10 @@ struct TranslateOptions {
   bool gpu_nans = true;                ///< f64 instructions give the NaNs of a GPU
   bool exact_nans = false;             ///< also in atomic operations on generic addresses
 
+  /// Check mode: addresses of .shared variables are markers cucpu.shared.variable(address, offset,
+  /// bytes), whose result is the address.
+  bool shared_variables = false;
+  bool copies = false;  ///< Check mode: asynchronous copies and waits for them call routines.
   /// Debug mode: variables and scopes for debuggers, and registers that hold variables in memory.
   bool debug = false;
   /// Debug mode and kernel coverage: files with the text of the modules, which have lines for

@@ -200,7 +200,10 @@ Value* FunctionTranslator::address_of(const Operand& o) {
       return b.CreateAdd(call_marker("sreg.dynamic_smem_offset", b.getInt64Ty(), {}, Effect::none),
                          b.getInt64(o.value));
     }
-    return b.getInt64(offset);
+    if (!module.options.shared_variables || dynamic || v.unsized) return b.getInt64(offset);
+    return call_marker("shared.variable", b.getInt64Ty(),
+                       {b.getInt64(offset), b.getInt64(offset - o.value), b.getInt64(v.size)},
+                       Effect::none);
   }
   if (o.kind == Kind::global) {
     p = module.variables[o.index];

@@ -229,6 +229,22 @@ TEST(PtxLoad, AnInvalidSettingIsNamed) {
   }
 }
 
+TEST(PtxLoad, OnlyFeaturesOfTheHostCanBeLeftOut) {
+  TestMemory memory;
+  for (const char* value : {"avx2", "+neon", "-no-such-feature", "-"}) {
+    const Environment bad{"CUCORE_CPU_FEATURES", value};
+    try {
+      load("", memory);
+      FAIL() << "loaded";
+    } catch (const LoadError& error) {
+      EXPECT_EQ(error.what(),
+                "CUCORE_CPU_FEATURES=" + std::string{value} +
+                    ": expected a list of -NAME, where NAME is a feature of this host, such as "
+                    "-avx512f");
+    }
+  }
+}
+
 TEST(PtxLoad, IntermediateFormsAreDumpedUnderBothNames) {
   for (const char* list : {"ptx,thread,block,asm", "ptx,ssa,llvm,asm"}) {
     const cucore::test::TemporaryFolder folder;
