@@ -16,13 +16,16 @@
 #include "cpu/device/memory_pool.hpp"
 #include "cpu/device/multicast.hpp"
 #include "cpu/device/peer_access.hpp"
+#include "cpu/device/texture.hpp"
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/schedule/options.hpp"
 #include "cpu/exec/thread_pool.hpp"
 #include "cpu/graph/device_launch.hpp"
 #include "cpu/mem/allocation.hpp"
+#include "cpu/mem/host_stack.hpp"
 #include "cpu/trace/trace.hpp"
 #include "cucpu/exports.hpp"
 
@@ -111,10 +114,45 @@ void in_forked_child() {
     g_process_state = ProcessState::forked;
 }
 
+const char* name_of(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::host:
+      return "pinned host memory";
+    case MemoryKind::managed:
+      return "managed memory";
+    case MemoryKind::pool:
+      return "memory of a pool";
+    case MemoryKind::mapped:
+      return "mapped memory";
+    default:
+      return "device memory";
+  }
+}
+
+/// CUCORE_CHECK=leak: what the program has not freed, with the calls that allocated it.
+void print_leaks() {
+  std::size_t count = 0, bytes = 0;
+  MemoryMap::instance().for_each([&](const Allocation& a) {
+    if (a.kind == MemoryKind::variable || a.kind == MemoryKind::registered ||
+        a.kind == MemoryKind::imported)
+      return;
+    ++count;
+    bytes += a.size;
+    std::fprintf(stderr, "cucore: check: leak: %zu bytes of %s at 0x%llx, allocated by\n%s", a.size,
+                 name_of(a.kind), static_cast<unsigned long long>(a.base),
+                 cucpu::allocation_stacks::of(a.id).c_str());
+  });
+  if (count > 0)
+    std::fprintf(stderr, "cucore: check: %zu allocations with %zu bytes were not freed\n", count,
+                 bytes);
+}
+
 /// Handlers of exit() registered before cuInit, and destructors of older static objects, run after
 /// this handler. Their calls fail, as with NVIDIA's driver, because objects of the compiler are
 /// destroyed by then.
 void at_process_end() {
+  if (cucpu::allocation_stacks::are_recorded() && g_process_state.load() != ProcessState::forked)
+    print_leaks();
   if (g_process_state.load() != ProcessState::forked) g_process_state = ProcessState::ended;
 }
 
@@ -128,6 +166,7 @@ void initialize() {
     return MemoryMap::instance().describe(address);
   };
   hooks.multicast = multicast_copies;
+  cucpu::g_is_texture = is_texture;
   MemoryMap::instance().name_devices = device_count() > 1;
   if (device_count() > 1) {
     cucpu::peer_access_check() = [](const void* context, std::uintptr_t address, bool write) {
@@ -147,7 +186,7 @@ void initialize() {
     return cucpu::AllocationView{a->base, a->size, a->id, tracked};
   };
   try {
-    static_cast<void>(cucpu::check::Options::from_environment());
+    if (cucpu::check::Options::from_environment().leaks) cucpu::allocation_stacks::start();
     static_cast<void>(cucpu::schedule::Options::from_environment());
   } catch (const cucpu::environment::Invalid& error) {
     std::fprintf(stderr, "cucore: %s\n", error.what());

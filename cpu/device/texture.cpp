@@ -10,6 +10,7 @@
 
 #include "cpu/device/deferred.hpp"
 #include "cpu/device/memory.hpp"
+#include "cpu/engine/check/kinds.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 struct Table {
   std::mutex mutex;
   std::unordered_map<unsigned long long, std::shared_ptr<TextureEntry>> objects;
+  std::unordered_map<unsigned long long, std::weak_ptr<TextureEntry>> ended;  ///< in check mode
 };
 Table& table() {
   static Table& t = *new Table;
@@ -208,6 +210,7 @@ void destroy_texture(unsigned long long handle, bool surface) {
   const auto at = t.objects.find(handle);
   require(at != t.objects.end() && at->second == removed);  // another thread may have destroyed it
   t.objects.erase(at);
+  if (cucpu::check::kinds_in_environment() != 0) t.ended[handle] = removed;
 }
 
 TextureEntry texture_description(unsigned long long handle, bool surface) {
@@ -219,6 +222,14 @@ TextureEntry texture_description(unsigned long long handle, bool surface) {
   copy.view = entry.view;
   copy.has_view = entry.has_view;
   return copy;
+}
+
+bool is_texture(unsigned long long handle) {
+  Table& t = table();
+  const std::lock_guard lock{t.mutex};
+  if (t.objects.contains(handle)) return true;
+  const auto ended = t.ended.find(handle);
+  return ended != t.ended.end() && !ended->second.expired();
 }
 
 void destroy_textures_of(std::uint64_t context_id) noexcept {

@@ -40,6 +40,10 @@ void destroy_texture(unsigned long long handle, bool surface);
 /// A copy of the descriptions of an object. Fails with 1 for an unknown handle.
 TextureEntry texture_description(unsigned long long handle, bool surface);
 
+/// Whether a handle is one of an object, or of a destroyed one that queued work may use. The latter
+/// is known in check mode only.
+bool is_texture(unsigned long long handle);
+
 /// Ends the texture and surface objects of a destroyed context.
 void destroy_textures_of(std::uint64_t context_id) noexcept;
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cpu/mem/address_space.hpp"
+#include "cpu/mem/host_stack.hpp"
 #include "protection.hpp"
 
 namespace cucpu::driver {
@@ -134,6 +135,8 @@ MemoryMap& MemoryMap::instance() {
 
 void MemoryMap::insert(const AllocationRef& allocation) {
   if (allocation->id == 0) allocation->id = g_next_id.fetch_add(1, std::memory_order_relaxed);
+  if (allocation_stacks::are_recorded()) [[unlikely]]
+    allocation_stacks::record(allocation->id);
   const std::unique_lock lock{mutex_};
   by_base_[allocation->base] = allocation;
   mark_changed();

@@ -3,18 +3,17 @@
 // kernels report while they run. docs/design/check.md explains it. No LLVM in this header.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "cpu/engine/check/findings.hpp"
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/check/memory.hpp"
+#include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/run/block.hpp"
 #include "cpu/engine/run/grid_observer.hpp"
 
@@ -49,14 +48,21 @@ struct Cell {
 struct CheckedBlock {
   std::uint64_t number = 0;  ///< linear, in the grid
   std::vector<Cell> shared;
-  std::vector<bool> written;  ///< bytes of shared memory
+  std::unique_ptr<InitializedBytes> written;  ///< of shared memory
   struct Thread {
     /// Accesses of the block up to this time happen before the next access of this thread.
     std::uint64_t block_floor = 0;
     std::uint64_t warp_floor = 0;  ///< the same for its warp
     bool fenced = false;
     const void* barrier = nullptr;  ///< the barrier that it waits at
+    std::uint32_t copy_groups = 0;  ///< groups of asynchronous copies that it has committed
   };
+  struct Copy {
+    std::uintptr_t address;
+    std::uint32_t bytes, thread, group;
+    std::uintptr_t pc;
+  };
+  std::vector<Copy> copies;  ///< asynchronous ones that their threads have not waited for
   std::vector<Thread> threads;
   std::unordered_map<std::uint64_t, std::uint64_t>
       known;  ///< by block: accesses of other blocks up to this time are ordered
@@ -66,13 +72,25 @@ struct CheckedBlock {
 /// instrumented code calls. One host thread runs an observed grid, so it needs no locks.
 class Checker final : public GridObserver {
  public:
-  explicit Checker(std::shared_ptr<const check::Options> options) : options_{std::move(options)} {}
-  [[nodiscard]] bool checks(unsigned kind) const { return (options_->kinds & kind) != 0; }
+  explicit Checker(std::shared_ptr<const check::Options> options) : findings_{std::move(options)} {
+    g_is_checking.store(true, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool checks(unsigned kind) const { return (findings_.options().kinds & kind) != 0; }
 
   void access(Worker&, const CheckedAccess&);
+  /// An access whose address was computed from a .shared variable.
+  void variable(Worker&, const CheckedAccess&, std::uint64_t offset, std::uint64_t size);
   void local(std::uintptr_t address,
              std::size_t bytes);  ///< the lifetime of a local variable starts, uninitialized
   void fence(Worker&);
+  // Asynchronous copies (cp.async): their data is there after a wait of the thread that issued
+  // them.
+  void copy_starts(Worker&, std::uintptr_t address, std::uint32_t bytes, std::uintptr_t pc);
+  void copies_commit(Worker&);
+  void copies_wait(Worker&, std::uint32_t groups);  ///< all but so many groups; kAllCopies: all
+  static constexpr std::uint32_t kAllCopies = 0xffffffff;
+  /// Ends the thread with a report; with "continue", or for a suppressed report, it continues.
+  void report(Worker& worker, Finding finding) { findings_.report(worker, std::move(finding)); }
   void synchronizes(Worker&,
                     std::uintptr_t address);  ///< release and acquire on an object like an mbarrier
   void writes(Worker&, std::uintptr_t address,
@@ -94,32 +112,28 @@ class Checker final : public GridObserver {
     std::size_t size = 0;
   };
   CheckedBlock& of(const Block& block) { return blocks_[&block]; }
-  void show_progress(Worker&, const BlockContext&);
   Where locate(Worker&, std::uintptr_t address, std::uint32_t flags);
   void check_memory(Worker&, const CheckedAccess&, const Where&);
   void check_init(Worker&, const CheckedAccess&, const Where&);
   void check_race(Worker&, const CheckedAccess&, const Where&);
+  void check_copies(Worker&, const CheckedAccess&, const Where&);
   bool ordered(const Touch&, const CheckedBlock&, std::uint32_t thread) const;
   void race(Worker&, const CheckedAccess&, const Touch& earlier, bool earlier_writes);
   Cell& cell(const Where&, std::uintptr_t address);
-  std::string name_of(Worker&, const Touch&) const;
-  /// Ends the thread with a report; with "continue", or for a suppressed report, it continues.
   void report(Worker&, check::Kind kind, int code, const char* name, std::string text,
               std::uintptr_t pc, std::uintptr_t address = 0);
 
-  std::shared_ptr<const check::Options> options_;
+  Findings findings_;
+  Progress progress_;
   std::uint64_t now_ = 0;
-  std::uint64_t begun_ = 0;  ///< blocks
-  std::chrono::steady_clock::time_point shown_ = std::chrono::steady_clock::now();
   std::unordered_map<const Block*, CheckedBlock> blocks_;
   std::unordered_map<std::uintptr_t, std::vector<Cell>> global_;  ///< by page
   struct Local {
     std::size_t bytes;
-    std::vector<bool> written;
+    std::unique_ptr<InitializedBytes> written;  ///< null without check::kInit
   };
   std::map<std::uintptr_t, Local> locals_;
   std::unordered_map<std::uintptr_t, std::unordered_map<std::uint64_t, std::uint64_t>> released_;
-  std::set<std::tuple<unsigned, std::uintptr_t, std::uintptr_t>> told_;
 };
 
 }  // namespace cucpu

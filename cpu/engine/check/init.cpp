@@ -2,7 +2,9 @@
 // cpu/engine/check/init.cpp: reads of uninitialized memory.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 #include "cpu/engine/check/check.hpp"
@@ -15,56 +17,82 @@ using namespace check;
 
 namespace {
 
-/// By allocation, added at its first access; allocation numbers are unique.
-struct Written {
-  std::mutex mutex;
-  std::unordered_map<std::uint64_t, std::vector<bool>> bytes;
-  std::atomic<bool> used{false};
+constexpr std::size_t kWord = 64;
 
-  static Written& get() {
-    static auto* const written = new Written;
-    return *written;
+/// Calls `visit(word, bits)` for the words of a range of bits, as long as it returns true.
+template <typename Visit>
+bool for_words(std::size_t offset, std::size_t bytes, Visit visit) {
+  for (const std::size_t end = offset + bytes; offset < end;) {
+    const std::size_t first = offset % kWord, count = std::min(kWord - first, end - offset);
+    const std::uint64_t bits =
+        (count == kWord ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << first;
+    if (!visit(offset / kWord, bits)) return false;
+    offset += count;
   }
-  std::vector<bool>& of(const AllocationView& a) {
-    used.store(true, std::memory_order_relaxed);
-    std::vector<bool>& found = bytes[a.id];
-    if (found.size() < a.size) found.resize(a.size);
-    return found;
+  return true;
+}
+
+/// By allocation, added at its first access; allocation numbers are unique.
+struct Initialized {
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, std::unique_ptr<InitializedBytes>> bytes;
+
+  static Initialized& get() {
+    static auto* const initialized = new Initialized;
+    return *initialized;
   }
 };
 
-bool none(const std::vector<bool>& bits, std::size_t offset, std::size_t bytes) {
-  const std::size_t end = std::min(offset + bytes, bits.size());
-  for (std::size_t i = offset; i < end; ++i)
-    if (bits[i]) return false;
-  return offset < end;
-}
-
-void set(std::vector<bool>& bits, std::size_t offset, std::size_t bytes) {
-  const std::size_t end = std::min(offset + bytes, bits.size());
-  if (offset < end)
-    std::fill(bits.begin() + static_cast<std::ptrdiff_t>(offset),
-              bits.begin() + static_cast<std::ptrdiff_t>(end), true);
-}
-
 }  // namespace
 
-bool is_unwritten(const AllocationView& a, std::uintptr_t address, std::size_t bytes) {
-  Written& w = Written::get();
-  const std::lock_guard lock{w.mutex};
-  return none(w.of(a), address - a.base, bytes);
+void InitializedBytes::Free::operator()(void* memory) const noexcept { std::free(memory); }
+
+// calloc: the pages of a large allocation are not touched.
+InitializedBytes::InitializedBytes(std::size_t bytes)
+    : bytes_{bytes},
+      words_{static_cast<std::uint64_t*>(std::calloc(bytes / kWord + 1, sizeof(std::uint64_t)))} {
+  if (!words_) throw std::bad_alloc{};
 }
 
-void mark_written(const AllocationView& a, std::uintptr_t address, std::size_t bytes) {
-  Written& w = Written::get();
-  const std::lock_guard lock{w.mutex};
-  set(w.of(a), address - a.base, bytes);
+bool InitializedBytes::all(std::size_t offset, std::size_t bytes) const {
+  return for_words(
+      offset, std::min(bytes, bytes_ - std::min(offset, bytes_)),
+      [&](std::size_t word, std::uint64_t bits) {
+        return (std::atomic_ref{words_[word]}.load(std::memory_order_relaxed) & bits) == bits;
+      });
+}
+
+bool InitializedBytes::none(std::size_t offset, std::size_t bytes) const {
+  bytes = std::min(bytes, bytes_ - std::min(offset, bytes_));
+  return bytes != 0 && for_words(offset, bytes, [&](std::size_t word, std::uint64_t bits) {
+           return (std::atomic_ref{words_[word]}.load(std::memory_order_relaxed) & bits) == 0;
+         });
+}
+
+void InitializedBytes::set(std::size_t offset, std::size_t bytes) {
+  for_words(offset, std::min(bytes, bytes_ - std::min(offset, bytes_)),
+            [&](std::size_t word, std::uint64_t bits) {
+              std::atomic_ref{words_[word]}.fetch_or(bits, std::memory_order_relaxed);
+              return true;
+            });
+}
+
+void InitializedBytes::clear(std::size_t bytes) {
+  std::fill_n(words_.get(), std::min(bytes, bytes_) / kWord + 1, 0);
+}
+
+InitializedBytes& initialized_bytes(const AllocationView& a) {
+  Initialized& known = Initialized::get();
+  const std::lock_guard lock{known.mutex};
+  std::unique_ptr<InitializedBytes>& found = known.bytes[a.id];
+  if (!found) found = std::make_unique<InitializedBytes>(a.size);
+  return *found;
 }
 
 void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept try {
   if ((kinds_in_environment() & kInit) == 0 || !hooks().find_allocation) return;
   const auto found = hooks().find_allocation(address);
-  if (found && found->tracked) mark_written(*found, address, bytes);
+  if (found && found->tracked) initialized_bytes(*found).set(address - found->base, bytes);
 } catch (...) {
 }  // without memory for its state a check misses findings
 
@@ -80,8 +108,9 @@ void Checker::check_init(Worker& worker, const CheckedAccess& access, const Wher
   if (where.kind == Where::kShared) {
     // The memory after the block's bytes is reserved for the system and initialized.
     if (!where.owner || where.offset >= where.size) return;
-    if (reads && none(where.owner->written, where.offset, access.bytes)) tell("shared memory");
-    if (writes) set(where.owner->written, where.offset, access.bytes);
+    InitializedBytes& written = *where.owner->written;
+    if (reads && written.none(where.offset, access.bytes)) tell("shared memory");
+    if (writes) written.set(where.offset, access.bytes);
     return;
   }
   if (where.kind == Where::kLocal) {
@@ -89,26 +118,29 @@ void Checker::check_init(Worker& worker, const CheckedAccess& access, const Wher
     if (at == locals_.begin()) return;
     --at;
     const std::size_t offset = access.address - at->first;
-    if (reads && none(at->second.written, offset, access.bytes)) tell("local memory");
-    if (writes) set(at->second.written, offset, access.bytes);
+    if (!at->second.written) return;
+    if (reads && at->second.written->none(offset, access.bytes)) tell("local memory");
+    if (writes) at->second.written->set(offset, access.bytes);
     return;
   }
   if (!hooks().find_allocation) return;
   const auto found = hooks().find_allocation(access.address);
   if (!found || !found->tracked) return;
-  if (reads && is_unwritten(*found, access.address, access.bytes)) tell("device memory");
-  if (writes) mark_written(*found, access.address, access.bytes);
+  InitializedBytes& written = initialized_bytes(*found);
+  const std::size_t offset = access.address - found->base;
+  if (reads && written.none(offset, access.bytes)) tell("device memory");
+  if (writes) written.set(offset, access.bytes);
 }
 
 void Checker::writes(Worker& worker, std::uintptr_t address, std::size_t bytes) {
   if (!checks(kInit)) return;
   if (bytes == 0) {  // a routine with its own pattern of writes to shared memory
-    std::vector<bool>& written = of(*worker.current().block).written;
-    return set(written, 0, written.size());
+    InitializedBytes& written = *of(*worker.current().block).written;
+    return written.set(0, written.size());
   }
   const Where where = locate(worker, address, 0);
   if (where.kind == Where::kShared && where.owner)
-    return set(where.owner->written, where.offset, bytes);
+    return where.owner->written->set(where.offset, bytes);
   if (where.kind == Where::kGlobal) check_host_write(address, bytes);
 }
 

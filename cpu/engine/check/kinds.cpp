@@ -13,7 +13,7 @@
 namespace cucpu::check {
 namespace {
 
-constexpr const char* kExpected = "a list of memory, race, init, sync and continue, or all";
+constexpr const char* kExpected = "a list of memory, race, init, sync, leak and continue, or all";
 
 unsigned kind_of(std::string_view word) {
   if (word == "memory") return kMemory;
@@ -60,13 +60,15 @@ Options Options::from_environment() {
     for (const std::string& word : split(value, ',')) {
       if (word == "continue") {
         options.continues = true;
+      } else if (word == "leak") {
+        options.leaks = true;
       } else if (const unsigned kind = kind_of(word)) {
         options.kinds |= kind;
       } else {
         throw LoadError{1, std::string{"CUCORE_CHECK="} + value + ": expected " + kExpected};
       }
     }
-    if (options.kinds == 0)
+    if (options.kinds == 0 && !options.leaks)
       throw LoadError{1, std::string{"CUCORE_CHECK="} + value + ": expected " + kExpected};
   }
   if (const char* value = std::getenv("CUCORE_CHECK_SUPPRESS"); value && *value) {

@@ -36,7 +36,8 @@ struct Suppression {
 struct Options {
   unsigned kinds = 0;
   bool continues =
-      false;  ///< "continue": findings are printed to standard error, and kernels continue
+      false;           ///< "continue": findings are printed to standard error, and kernels continue
+  bool leaks = false;  ///< "leak": memory that is allocated at the end of the process is printed
   std::vector<Suppression> suppressions;
 
   /// Throws LoadError (1) that names the variable.

@@ -7,7 +7,6 @@
 #include "cpu/engine/check/check.hpp"
 #include "cpu/engine/check/memory.hpp"
 #include "cpu/engine/run/worker.hpp"
-#include "protection.hpp"
 
 namespace cucpu {
 
@@ -51,22 +50,23 @@ Cell& Checker::cell(const Where& where, std::uintptr_t address) {
 
 void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& earlier,
                    bool earlier_writes) {
-  const char* const kind = (access.flags & kWrite) == 0  ? "read"
-                           : (access.flags & kRead) != 0 ? "atomic operation"
-                                                         : "write";
-  const std::string text = std::string{kind} + " of " + std::to_string(access.bytes) +
-                           " bytes after a" + (earlier.strong ? "n atomic or volatile" : "") +
+  const std::string text = std::string{verb_of(access.flags)} + " of " +
+                           std::to_string(access.bytes) + " bytes after a" +
+                           (earlier.strong ? "n atomic or volatile" : "") +
                            (earlier_writes ? " write" : " read") + " by " +
-                           name_of(worker, earlier) + ", without synchronization between the two";
+                           name_of_thread(worker, earlier.block, earlier.thread, earlier.pc) +
+                           ", without synchronization between the two";
   report(worker, kRace, 719, "data race", text, access.pc, access.address);
 }
 
 void Checker::check_race(Worker& worker, const CheckedAccess& access, const Where& where) {
-  if (!CUCORE_PROTECTION("race-check") || (where.kind == Where::kShared && !where.owner)) return;
+  if (!compares_accesses() || (where.kind == Where::kShared && !where.owner)) return;
   // malloc and free pass memory from thread to thread.
   if (where.kind == Where::kGlobal && g_device_heap_contains &&
       g_device_heap_contains(access.address))
     return;
+  if (where.kind == Where::kShared && !where.owner->copies.empty())
+    check_copies(worker, access, where);
   CheckedBlock& block = of(*worker.current().block);
   const std::uint32_t thread = worker.current().thread.linear;
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
@@ -116,6 +116,44 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
     for (const auto& [other, time] : block.known) released[other] = std::max(released[other], time);
     released[block.number] = now_;
   }
+}
+
+/// Whether a copy that nothing has waited for conflicts with the access.
+void Checker::check_copies(Worker& worker, const CheckedAccess& access, const Where& where) {
+  for (const CheckedBlock::Copy& copy : where.owner->copies) {
+    if (access.address - copy.address >= copy.bytes &&
+        copy.address - access.address >= access.bytes)
+      continue;
+    return report(
+        worker, kRace, 719, "data race",
+        std::string{verb_of(access.flags)} + " of " + std::to_string(access.bytes) +
+            " bytes that an asynchronous copy may not have written yet, issued by " +
+            name_of_thread(worker, where.owner->number, copy.thread, copy.pc) +
+            ": that thread has not waited for it (cp.async.wait_group, cp.async.wait_all)",
+        access.pc, access.address);
+  }
+}
+
+void Checker::copy_starts(Worker& worker, std::uintptr_t address, std::uint32_t bytes,
+                          std::uintptr_t pc) {
+  if (!checks(kRace)) return;
+  const std::uint32_t thread = worker.current().thread.linear;
+  CheckedBlock& block = of(*worker.current().block);
+  block.copies.push_back({address, bytes, thread, block.threads[thread].copy_groups, pc});
+}
+
+void Checker::copies_commit(Worker& worker) {
+  ++of(*worker.current().block).threads[worker.current().thread.linear].copy_groups;
+}
+
+void Checker::copies_wait(Worker& worker, std::uint32_t groups) {
+  const std::uint32_t thread = worker.current().thread.linear;
+  CheckedBlock& block = of(*worker.current().block);
+  const std::uint64_t committed = block.threads[thread].copy_groups;
+  std::erase_if(block.copies, [&](const CheckedBlock::Copy& copy) {
+    return copy.thread == thread &&
+           (groups == kAllCopies || std::uint64_t{copy.group} + groups < committed);
+  });
 }
 
 void Checker::fence(Worker& worker) {

@@ -3,14 +3,18 @@
 #include "cpu/engine/jit/instrument.hpp"
 
 #include <llvm/ADT/SetVector.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 
+#include <map>
+
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/jit/routine_call.hpp"
 #include "cpu/engine/jit/underlying_values.hpp"
+#include "cpu/engine/run/block_context.hpp"
 
 namespace cucpu {
 namespace {
@@ -18,14 +22,17 @@ namespace {
 using namespace llvm;
 using namespace check;
 
+bool is_marker(const Value* value, StringRef name) {
+  const auto* call = dyn_cast<CallInst>(value);
+  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
+}
+
 bool is_parameter(const Value* value) {
   const auto* load = dyn_cast<LoadInst>(value);
   if (!load || !load->getType()->isIntegerTy(64)) return false;
   const Value* base = load->getPointerOperand();
   while (const auto* gep = dyn_cast<GEPOperator>(base)) base = gep->getPointerOperand();
-  const auto* call = dyn_cast<CallInst>(base);
-  return call && call->getCalledFunction() &&
-         call->getCalledFunction()->getName() == "cucpu.params";
+  return is_marker(base, "cucpu.params");
 }
 
 /// The only 64-bit parameter that an address derives from; null for none or several candidates.
@@ -41,9 +48,83 @@ Value* root_of(Value* address) {
   return known && roots.size() == 1 ? roots[0] : nullptr;
 }
 
+/// The .shared variable that an address is computed from.
+class SharedVariables {
+ public:
+  /// Its marker (cucpu.shared.variable); null: none or unknown.
+  CallInst* of(Value* address) {
+    visited_.clear();
+    const Base base = find(address);
+    return base.kind == Base::variable ? base.marker : nullptr;
+  }
+
+ private:
+  struct Base {
+    enum Kind { none, variable, unknown, cycle } kind = none;
+    CallInst* marker = nullptr;
+    bool operator==(const Base&) const = default;
+  };
+
+  Base sum(const Base& a, const Base& b) {
+    if (a.kind == Base::cycle || a.kind == Base::none) return b.kind == Base::none ? a : b;
+    if (b.kind == Base::cycle || b.kind == Base::none) return a;
+    return {Base::unknown};
+  }
+
+  static Base either(const Base& a, const Base& b) {
+    if (a.kind == Base::cycle) return b;
+    if (b.kind == Base::cycle || a == b) return a;
+    return {Base::unknown};
+  }
+
+  Base find(Value* value) {
+    constexpr unsigned kMost = 64;
+    if (auto* call = dyn_cast<CallInst>(value)) {
+      if (is_marker(call, "cucpu.cluster.shared")) return {Base::unknown};  // of another block
+      return is_marker(call, "cucpu.shared.variable") ? Base{Base::variable, call} : Base{};
+    }
+    auto* const op = dyn_cast<Operator>(value);
+    if (!op || isa<LoadInst>(value)) return {};
+    if (visited_.size() > kMost) return {Base::unknown};
+    switch (op->getOpcode()) {
+      case Instruction::Add:
+      case Instruction::Or:
+      case Instruction::GetElementPtr: {
+        Base all;
+        for (Value* operand : op->operands()) all = sum(all, find(operand));
+        return all;
+      }
+      case Instruction::Sub:
+        return find(op->getOperand(1)).kind == Base::none ? find(op->getOperand(0))
+                                                          : Base{Base::unknown};
+      case Instruction::And:
+      case Instruction::ZExt:
+      case Instruction::SExt:
+      case Instruction::Trunc:
+      case Instruction::PtrToInt:
+      case Instruction::IntToPtr:
+      case Instruction::Freeze:
+        return find(op->getOperand(0));
+      case Instruction::Select:
+        return either(find(op->getOperand(1)), find(op->getOperand(2)));
+      case Instruction::PHI: {
+        if (!visited_.insert(value).second) return {Base::cycle};
+        Base all{Base::cycle};
+        for (Value* operand : op->operands()) all = either(all, find(operand));
+        return all;
+      }
+      default:
+        return {};
+    }
+  }
+
+  SmallPtrSet<Value*, 16> visited_;  ///< phis
+};
+
 class Instrumenter {
  public:
-  explicit Instrumenter(Module& module) : module_{module}, b_{module.getContext()} {}
+  Instrumenter(Module& module, bool lanes)
+      : module_{module}, b_{module.getContext()}, lanes_{lanes} {}
 
   void run() {
     SmallVector<Instruction*, 64> all;
@@ -52,13 +133,21 @@ class Instrumenter {
     for (Instruction* i : all) {
       b_.SetInsertPoint(i);
       if (isa<FenceInst>(i)) {
-        routine("cucpu_rt_check_fence", {});
+        if (lanes_)
+          marker("cucpu.check.fence", {});
+        else
+          routine("cucpu_rt_check_fence", {});
       } else if (auto* call = dyn_cast<CallInst>(i)) {
         visit_call(*call);
       } else {
         visit_access(*i);
       }
     }
+    for (Instruction* i : all)
+      if (is_marker(i, "cucpu.shared.variable")) {
+        i->replaceAllUsesWith(i->getOperand(0));
+        i->eraseFromParent();
+      }
   }
 
  private:
@@ -68,10 +157,52 @@ class Instrumenter {
     call_routine(module_, b_, name, arguments);
   }
 
+  /// For the vectorizer, which replaces it.
+  void marker(const char* name, ArrayRef<Value*> arguments) {
+    SmallVector<Type*, 8> types;
+    for (Value* argument : arguments) types.push_back(argument->getType());
+    FunctionCallee callee =
+        module_.getOrInsertFunction(name, FunctionType::get(b_.getVoidTy(), types, false));
+    auto* const function = cast<Function>(callee.getCallee());
+    function->setDoesNotThrow();
+    function->setOnlyAccessesInaccessibleMemory();
+    b_.CreateCall(callee, arguments);
+  }
+
+  /// The CheckRange that an access compares with: that of the shared memory, of its root parameter,
+  /// or of the access.
+  std::uint32_t range_of(Value* pointer, Value* root, unsigned flags) {
+    constexpr std::uint32_t kRoots = kCheckRanges / 4 * 3;
+    if ((flags & kSharedSpace) != 0 || is_marker(getUnderlyingObject(pointer), "cucpu.shared"))
+      return 0;
+    if (root) {
+      APInt offset{64, 0};
+      cast<LoadInst>(root)->getPointerOperand()->stripAndAccumulateConstantOffsets(
+          module_.getDataLayout(), offset, true);
+      const auto found = roots_.try_emplace(offset.getZExtValue(), roots_.size() + 1).first->second;
+      return found < kRoots ? found : kCheckRanges;  // no range: the routine checks every access
+    }
+    return kRoots + sites_ % (kCheckRanges - kRoots);
+  }
+
   void check(Value* pointer, Value* bytes, unsigned flags, Value* value = nullptr) {
     Value* root = (flags & (kSharedSpace | kLocalSpace)) != 0 ? nullptr : root_of(pointer);
     Value* address =
         pointer->getType()->isPointerTy() ? b_.CreatePtrToInt(pointer, b_.getInt64Ty()) : pointer;
+    CallInst* const variable =
+        (flags & (kLocalSpace | kGlobalSpace)) != 0 ? nullptr : SharedVariables{}.of(pointer);
+    if (lanes_) {
+      if ((flags & kLocalSpace) != 0) return;  // see find_unsupported_by_lane_checks()
+      const std::uint32_t range = range_of(pointer, root, flags);
+      return marker("cucpu.check.access",
+                    {address, bytes, b_.getInt32(flags), value ? value : i64(0),
+                     root ? root : i64(0), b_.getInt32(sites_++), b_.getInt32(range),
+                     variable ? variable->getArgOperand(1) : i64(0),
+                     variable ? variable->getArgOperand(2) : i64(0)});
+    }
+    if (variable)
+      routine("cucpu_rt_check_variable", {address, bytes, b_.getInt32(flags),
+                                          variable->getArgOperand(1), variable->getArgOperand(2)});
     routine("cucpu_rt_check",
             {address, bytes, b_.getInt32(flags), value ? value : i64(0), root ? root : i64(0)});
   }
@@ -123,19 +254,39 @@ class Instrumenter {
           value);
   }
 
+  /// ldmatrix, stmatrix: the first lanes, eight for each matrix, give the addresses of rows of 16
+  /// bytes.
+  void visit_matrix(CallInst& call, unsigned flags) {
+    FunctionCallee lane = module_.getOrInsertFunction("cucpu.sreg.laneid", b_.getInt32Ty());
+    // The operands are in memory: the address, and the number of matrices.
+    Value* const operands = call.getArgOperand(0);
+    Value* address = nullptr;
+    for (User* user : operands->users())
+      if (auto* store = dyn_cast<StoreInst>(user); store && store->getPointerOperand() == operands)
+        address = store->getValueOperand();
+    if (!address) address = b_.CreateLoad(b_.getInt64Ty(), operands);
+    Value* count =
+        b_.CreateLoad(b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), operands, 8));
+    Value* rows = b_.CreateMul(count, b_.getInt32(8));
+    Value* bytes = b_.CreateSelect(b_.CreateICmpULT(b_.CreateCall(lane), rows), b_.getInt32(16),
+                                   b_.getInt32(0));
+    check(address, bytes, flags);
+  }
+
   void visit_call(CallInst& call) {
     const Function* callee = call.getCalledFunction();
     if (!callee) return;
     StringRef name = callee->getName();
-    if (name == "cucpu.warp.stmatrix") {
-      b_.SetInsertPoint(call.getNextNode());
-      return routine("cucpu_rt_check_writes", {i64(0), i64(0)});
-    }
+    if (name == "cucpu.warp.ldmatrix" || name == "cucpu.warp.stmatrix")
+      return visit_matrix(call, name == "cucpu.warp.ldmatrix" ? kRead : kWrite);
     if (!name.consume_front("cucpu_rt_")) return;
     const auto argument = [&](unsigned n) { return call.getArgOperand(n); };
     if (name == "copy_fill") {  // to, from, bytes of the destination, bytes of the source
       check(argument(1), argument(3), kRead);
       check(argument(0), argument(2), kWrite);
+    } else if (name == "reduce_copy") {  // to, from, bytes
+      check(argument(1), argument(2), kRead);
+      check(argument(0), argument(2), kRead | kWrite | kStrong);
     } else if (name.starts_with("mbarrier_")) {
       Value* address = argument(0);
       if (address->getType()->isPointerTy()) address = b_.CreatePtrToInt(address, b_.getInt64Ty());
@@ -154,9 +305,29 @@ class Instrumenter {
 
   Module& module_;
   IRBuilder<> b_;
+  bool lanes_;
+  std::uint32_t sites_ = 0;                       ///< accesses so far
+  std::map<std::uint64_t, std::uint32_t> roots_;  ///< ranges by the offset of a parameter
 };
 
 }  // namespace
+
+std::string find_unsupported_by_lane_checks(Module& module, unsigned kinds) {
+  for (Function& function : module)
+    for (Instruction& i : instructions(function)) {
+      if ((kinds & (kMemory | kInit)) != 0 && isa<AllocaInst>(i) && i.getMetadata("cucpu.local"))
+        return "check mode: local memory";
+      const auto* call = dyn_cast<CallInst>(&i);
+      const Function* callee = call ? call->getCalledFunction() : nullptr;
+      if (!callee) continue;
+      StringRef name = callee->getName();
+      if (!name.consume_front("cucpu_rt_")) continue;
+      for (StringRef one :
+           {"check_copy", "copy_", "mbarrier_", "reduce_copy", "tensor_", "multimem_"})
+        if (name.starts_with(one)) return "check mode: " + callee->getName().str();
+    }
+  return {};
+}
 
 void instrument_locals(Module& module) {
   LLVMContext& context = module.getContext();
@@ -177,6 +348,6 @@ void instrument_locals(Module& module) {
   }
 }
 
-void instrument(Module& module) { Instrumenter{module}.run(); }
+void instrument(Module& module, bool lanes) { Instrumenter{module, lanes}.run(); }
 
 }  // namespace cucpu

@@ -7,16 +7,22 @@
 
 namespace cucpu {
 
-/// Inserts a call of a routine without a result (runtime/routines.def); its parameters have the
-/// types of the arguments.
-inline void call_routine(llvm::Module& module, llvm::IRBuilder<>& b, const char* name,
-                         llvm::ArrayRef<llvm::Value*> arguments) {
+/// Inserts a call of a routine (runtime/routines.def); its parameters have the types of the
+/// arguments.
+inline llvm::Value* call_routine(llvm::Module& module, llvm::IRBuilder<>& b, llvm::Type* result,
+                                 const char* name, llvm::ArrayRef<llvm::Value*> arguments) {
   llvm::SmallVector<llvm::Type*, 5> types;
   for (llvm::Value* argument : arguments) types.push_back(argument->getType());
   llvm::FunctionCallee callee =
-      module.getOrInsertFunction(name, llvm::FunctionType::get(b.getVoidTy(), types, false));
+      module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false));
   llvm::cast<llvm::Function>(callee.getCallee())->setDoesNotThrow();
-  b.CreateCall(callee, arguments);
+  return b.CreateCall(callee, arguments);
+}
+
+/// The same for a routine without a result.
+inline void call_routine(llvm::Module& module, llvm::IRBuilder<>& b, const char* name,
+                         llvm::ArrayRef<llvm::Value*> arguments) {
+  call_routine(module, b, b.getVoidTy(), name, arguments);
 }
 
 }  // namespace cucpu

@@ -14,7 +14,9 @@ struct Cluster;
 struct Fiber;
 
 /// Observes the blocks of one grid. A grid with an observer runs on one host thread, so that its
-/// events are totally ordered. A grid without one tests a null pointer per event.
+/// events are totally ordered (except with Code::parallel_observer). A grid without one tests a
+/// null pointer per event. Block code announces only the start of a block; it calls routines for
+/// the other events.
 class GridObserver {
  public:
   GridObserver() = default;
@@ -23,6 +25,7 @@ class GridObserver {
   virtual ~GridObserver();
 
   virtual void block_starts(Worker&, Block&) = 0;
+  virtual void grid_ends() noexcept {}  ///< all blocks have ended
   /// The running thread arrives at a barrier of its block. `pc`: the return address of the call.
   virtual void barrier_arrives(Worker&, const void* pc) = 0;
   /// All threads in `waiters` pass a barrier together. `whole_block`: a barrier without a count of

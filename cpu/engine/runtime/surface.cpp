@@ -12,6 +12,7 @@
 #include "cpu/engine/runtime/reduce.hpp"
 #include "cpu/engine/runtime/small_floats.hpp"
 #include "cpu/engine/runtime/texture.hpp"
+#include "cpu/engine/runtime/texture_check.hpp"
 
 namespace {
 
@@ -55,8 +56,9 @@ Coordinates coordinates(std::uint32_t config, std::uint32_t layer, std::uint32_t
   return at;
 }
 
-const TextureObject& surface_of(std::uint64_t object, std::uint32_t config) {
+const TextureObject& surface_of(std::uint64_t object, std::uint32_t config, const void* pc) {
   if (object == 0) cucpu_rt_trap(700);
+  cucpu::check_texture(object, pc);
   const auto& t = *reinterpret_cast<const TextureObject*>(object);
   cucpu::require_peer_access(t.home, reinterpret_cast<std::uintptr_t>(t.data),
                              (config & cucpu::kSurfaceStore) != 0);
@@ -111,7 +113,7 @@ std::uint32_t component(const TextureObject& t, std::uint32_t bits) {
 std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                                std::uint32_t x, std::uint32_t y, std::uint32_t z,
                                std::uint32_t bytes) {
-  const TextureObject& t = surface_of(object, config);
+  const TextureObject& t = surface_of(object, config, __builtin_return_address(0));
   if (std::byte* at = place(t, config, coordinates(config, layer, x, y, z, 1), bytes, bytes))
     return reinterpret_cast<std::uint64_t>(at);
   alignas(16) static thread_local std::byte nowhere[32];
@@ -122,7 +124,8 @@ std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::
 void cucpu_rt_surface_store(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                             std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint64_t low,
                             std::uint64_t high) {
-  const TextureObject& t = surface_of(object, config | cucpu::kSurfaceStore);
+  const TextureObject& t =
+      surface_of(object, config | cucpu::kSurfaceStore, __builtin_return_address(0));
   const unsigned texel = texel_bytes(t), bytes = cucpu::channel_bytes(t.format);
   std::byte* const at = place(t, config, coordinates(config, layer, x, y, z, texel), texel, texel);
   if (at == nullptr) return;
@@ -137,7 +140,8 @@ void cucpu_rt_surface_reduce(std::uint64_t object, std::uint32_t config, std::ui
                              std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t what,
                              std::uint64_t value) {
   using cucpu::ptx::Type;
-  const TextureObject& t = surface_of(object, config | cucpu::kSurfaceStore);
+  const TextureObject& t =
+      surface_of(object, config | cucpu::kSurfaceStore, __builtin_return_address(0));
   const bool wide = (what & cucpu::kSurfaceWide) != 0, is_signed = t.format == 10;
   const unsigned bytes = wide ? 8 : 4;
   std::byte* const at =

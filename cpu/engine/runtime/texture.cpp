@@ -10,6 +10,7 @@
 #include "cpu/engine/run/peer_access.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/runtime/small_floats.hpp"
+#include "cpu/engine/runtime/texture_check.hpp"
 
 namespace {
 
@@ -399,6 +400,7 @@ std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::
                                std::uint32_t xb, std::uint32_t yb, std::uint32_t zb,
                                std::uint32_t level) {
   if (object == 0) cucpu_rt_trap(700);
+  cucpu::check_texture(object, __builtin_return_address(0));
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
   cucpu::require_peer_access(t.home, reinterpret_cast<std::uintptr_t>(t.data), false);
   const Texel v = t.levels == nullptr
@@ -425,6 +427,7 @@ std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config,
                                      std::uint32_t ya, std::uint32_t za, std::uint32_t xb,
                                      std::uint32_t yb, std::uint32_t zb) {
   if (object == 0) cucpu_rt_trap(700);
+  cucpu::check_texture(object, __builtin_return_address(0));
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
   const std::uint32_t shape = config & cucpu::kTextureShape;
   // The number of texels of the base level per step; the larger of the two gradients counts.
@@ -452,6 +455,7 @@ std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config,
 std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which,
                                      std::uint32_t level) {
   if (object == 0) cucpu_rt_trap(700);
+  cucpu::check_texture(object, __builtin_return_address(0));
   const TextureObject& whole = *reinterpret_cast<const TextureObject*>(object);
   const TextureObject& t =
       whole.levels == nullptr ? whole : whole.levels[std::min(level, whole.level_count - 1)];

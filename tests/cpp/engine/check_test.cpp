@@ -23,22 +23,36 @@ std::string kernel(const std::string& body, const std::string& before = {}) {
 
 class Check : public ::testing::Test {
  protected:
-  Ended run(const char* kinds, const std::string& text, Dim3 grid = {1}, Dim3 block = {64}) {
+  Ended run(const char* kinds, const std::string& text, Dim3 grid = {1}, Dim3 block = {64},
+            const char* width = "1") {
     const Environment check{"CUCORE_CHECK", kinds};
+    const Environment lanes{"CUCORE_CPU_W", width};
     const auto module = load(text, memory_);
     return launch(*module, "k", shape_of(grid, block), words_.data());
   }
   void finds(const char* kinds, const std::string& text, std::vector<std::string> parts,
              Dim3 grid = {1}, Dim3 block = {64}) {
-    const Ended ended = run(kinds, text, grid, block);
-    EXPECT_NE(ended.code, 0);
-    for (const std::string& part : parts)
-      EXPECT_NE(ended.report.find(part), std::string::npos) << part << "\n" << ended.report;
+    const std::vector<std::uint32_t> before = words_;
+    for (const char* width : kWidths) {
+      words_ = before;
+      const Ended ended = run(kinds, text, grid, block, width);
+      EXPECT_NE(ended.code, 0) << "CUCORE_CPU_W=" << width;
+      for (const std::string& part : parts)
+        EXPECT_NE(ended.report.find(part), std::string::npos)
+            << "CUCORE_CPU_W=" << width << ": " << part << "\n"
+            << ended.report;
+    }
   }
   void clean(const char* kinds, const std::string& text, Dim3 grid = {1}, Dim3 block = {64}) {
-    const Ended ended = run(kinds, text, grid, block);
-    EXPECT_EQ(ended.code, 0) << ended.report;
+    const std::vector<std::uint32_t> before = words_;
+    for (const char* width : kWidths) {
+      words_ = before;
+      const Ended ended = run(kinds, text, grid, block, width);
+      EXPECT_EQ(ended.code, 0) << "CUCORE_CPU_W=" << width << ": " << ended.report;
+    }
   }
+  /// The scalar path, and vector code of every width where the kernel can be vectorized.
+  static constexpr const char* kWidths[] = {"1", "4", "8", "16", "32", ""};
 
   Environment cache_{"CUCORE_CPU_CACHE", "0"};
   TestMemory memory_;
@@ -211,12 +225,14 @@ TEST_F(Check, FindingsAreSuppressedByKernelAndLine) {
 }
 
 TEST_F(Check, WithContinueKernelsContinueAndFindingsArePrintedOncePerLocation) {
-  testing::internal::CaptureStderr();
-  clean("race,continue", kernel(kWrite + kRead));
-  const std::string printed = testing::internal::GetCapturedStderr();
-  EXPECT_NE(printed.find("cucore: check: kernel k: data race"), std::string::npos) << printed;
-  EXPECT_EQ(std::count(printed.begin(), printed.end(), '\n'), 2)
-      << printed;  // the write after a read, and the read after a write
+  for (const char* width : {"1", "16"}) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run("race,continue", kernel(kWrite + kRead), {1}, {64}, width).code, 0);
+    const std::string printed = testing::internal::GetCapturedStderr();
+    EXPECT_NE(printed.find("cucore: check: kernel k: data race"), std::string::npos) << printed;
+    EXPECT_EQ(std::count(printed.begin(), printed.end(), '\n'), 2)
+        << printed;  // the write after a read, and the read after a write
+  }
 }
 
 TEST_F(Check, InvalidSettingsAreNamed) {

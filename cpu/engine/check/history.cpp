@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu/engine/check/history.cpp
+#include "cpu/engine/check/history.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace cucpu {
+namespace {
+
+constexpr std::size_t kBytesPerWord =
+    3 * sizeof(std::uint64_t) + sizeof(std::uint32_t) + 3 * sizeof(std::uint16_t);
+
+/// Pages that no grid uses, and the last interval in them.
+struct Unused {
+  std::mutex mutex;
+  std::unordered_map<std::uintptr_t, std::pair<std::unique_ptr<History>, std::uint32_t>> pages;
+  std::uint32_t next = 1;
+
+  static Unused& get() {
+    static auto* const unused = new Unused;
+    return *unused;
+  }
+};
+
+}  // namespace
+
+History::History(std::size_t words) : words_{words} {
+  void* const memory = mmap(nullptr, words * kBytesPerWord, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc{};
+  memory_ = static_cast<std::byte*>(memory);
+  auto* numbers = static_cast<std::uint64_t*>(memory);
+  for (std::uint64_t** one : {&write, &reads[0], &reads[1]})
+    *one = std::exchange(numbers, numbers + words);
+  settled = reinterpret_cast<std::uint32_t*>(numbers);
+  auto* sites = reinterpret_cast<std::uint16_t*>(settled + words);
+  for (std::uint16_t** one : {&write_site, &read_sites[0], &read_sites[1]})
+    *one = std::exchange(sites, sites + words);
+}
+
+History::~History() { munmap(memory_, words_ * kBytesPerWord); }
+
+void History::clear() { madvise(memory_, words_ * kBytesPerWord, MADV_DONTNEED); }
+
+HistoryView HistoryPages::at(std::uintptr_t address) {
+  const std::uintptr_t number = address / kPage;
+  if (number != number_) {
+    std::unique_ptr<History>& page = pages_[number];
+    if (!page) {
+      Unused& unused = Unused::get();
+      const std::lock_guard lock{unused.mutex};
+      if (auto found = unused.pages.extract(number)) {
+        page = std::move(found.mapped().first);
+        if (found.mapped().second >= first_) page->clear();
+      } else {
+        page = std::make_unique<History>(kPage / 4);
+      }
+    }
+    number_ = number;
+    page_ = page.get();
+  }
+  const std::size_t index = address % kPage / 4;
+  return {page_, index, kPage / 4 - index};
+}
+
+void HistoryPages::end(std::uint32_t last) noexcept try {
+  constexpr std::size_t kMost = 4096;  // pages that are kept
+  Unused& unused = Unused::get();
+  const std::lock_guard lock{unused.mutex};
+  for (auto& [number, page] : pages_)
+    if (unused.pages.size() < kMost) unused.pages.try_emplace(number, std::move(page), last);
+  pages_.clear();
+  number_ = ~std::uintptr_t{0};
+} catch (...) {
+  pages_.clear();
+}
+
+std::uint32_t next_interval() {
+  constexpr std::uint32_t kLast = 0xe0000000;
+  Unused& unused = Unused::get();
+  const std::lock_guard lock{unused.mutex};
+  if (unused.next > kLast) {  // pages of before then hold intervals after those of the grid
+    unused.next = 1;
+    for (auto& [number, page] : unused.pages) page.second = ~std::uint32_t{0};
+  }
+  return unused.next;
+}
+
+void used_intervals(std::uint32_t last) {
+  Unused& unused = Unused::get();
+  const std::lock_guard lock{unused.mutex};
+  unused.next = std::max(unused.next, last + 1);
+}
+
+}  // namespace cucpu

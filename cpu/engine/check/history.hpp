@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu/engine/check/history.hpp: the last accesses to memory, for race checks of vector code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+namespace cucpu {
+
+/// An access in 64 bits: the interval between two barriers, the number of warp operations that its
+/// warp had executed in the block, the thread, the bytes of the word, and whether it was atomic or
+/// volatile. Words of later intervals are greater. 0: no access.
+namespace touch {
+inline constexpr unsigned kIntervalShift = 32, kStepShift = 20, kThreadShift = 10, kBytesShift = 6;
+inline constexpr std::uint64_t kThreads = 0x3ff, kBytes = 0xf, kSteps = 0xfff, kStrong = 1 << 5;
+inline constexpr std::uint64_t kThreadMask = kThreads << kThreadShift;
+inline std::uint32_t interval(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> kIntervalShift);
+}
+inline std::uint32_t thread(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> kThreadShift & kThreads);
+}
+inline std::uint64_t steps(std::uint64_t word) { return word >> kStepShift & kSteps; }
+inline std::uint64_t bytes(std::uint64_t word) { return word >> kBytesShift & kBytes; }
+}  // namespace touch
+
+/// The last write and the last reads by two different threads of each word of four bytes, and the
+/// numbers of the accesses in their kernel. The memory is zero until it is used.
+class History {
+ public:
+  explicit History(std::size_t words);
+  ~History();
+  History(const History&) = delete;
+  History& operator=(const History&) = delete;
+  void clear();
+  [[nodiscard]] std::size_t words() const { return words_; }
+
+  std::uint64_t *write, *reads[2];
+  std::uint32_t* settled;  ///< CheckRange::settled
+  std::uint16_t *write_site, *read_sites[2];
+
+ private:
+  std::size_t words_;
+  std::byte* memory_;
+};
+
+/// A word of a History, and how many words follow in it.
+struct HistoryView {
+  History* history;
+  std::size_t index, words;
+};
+
+/// The histories of the memory that a grid accesses, by page. A page is used by one grid at a time.
+/// Grids take pages over from earlier ones: intervals of those are older than all of their own.
+class HistoryPages {
+ public:
+  static constexpr std::size_t kPage = 1 << 20;  ///< bytes
+
+  /// `first`: the first interval of the grid.
+  void begin(std::uint32_t first) { first_ = first; }
+  HistoryView at(std::uintptr_t address);
+  /// Gives the pages back. `last`: the last interval of the grid.
+  void end(std::uint32_t last) noexcept;
+
+ private:
+  std::uint32_t first_ = 0;
+  std::unordered_map<std::uintptr_t, std::unique_ptr<History>> pages_;
+  std::uintptr_t number_ = ~std::uintptr_t{0};  ///< of the page used last
+  History* page_ = nullptr;
+};
+
+/// The first interval that no grid of the process has used.
+std::uint32_t next_interval();
+/// Announces that a grid used the intervals up to this one.
+void used_intervals(std::uint32_t last);
+
+}  // namespace cucpu

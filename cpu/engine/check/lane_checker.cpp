@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu/engine/check/lane_checker.cpp: out-of-bounds accesses of lane groups, and reports.
+#include "cpu/engine/check/lane_checker.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <tuple>
+#include <utility>
+
+#include "cpu/engine/check/routine_access.hpp"
+#include "cpu/engine/run/worker.hpp"
+
+namespace cucpu {
+
+using namespace check;
+
+LaneChecker::LaneChecker(std::shared_ptr<const Options> options) : findings_{std::move(options)} {
+  tracked_.resize(kCheckRanges + 1);
+  g_is_checking.store(true, std::memory_order_relaxed);
+}
+
+void LaneChecker::grid_ends() noexcept {
+  if (grid_first_ == 0) return;
+  used_intervals(interval_);
+  pages_.end(interval_);
+}
+
+void LaneChecker::block_starts(Worker& worker, Block& block) {
+  const BlockContext& c = block.context;
+  progress_.blocks_start(worker, block.run + 1ULL,
+                         std::uint64_t{c.grid[0]} * c.grid[1] * c.grid[2]);
+  c.check_ranges[0] = {reinterpret_cast<std::uint64_t>(c.shared), shared_end(c) + 1, nullptr};
+  const std::size_t bytes = c.reserved_shared_offset + kReservedSharedBytes;
+  if (checks(kInit)) {
+    if (!shared_bytes_ || shared_bytes_->size() < bytes)
+      shared_bytes_ = std::make_unique<InitializedBytes>(bytes + 16);
+    else
+      shared_bytes_->clear(bytes);
+  }
+  if (!checks(kRace)) return;
+  if (!shared_history_ || shared_history_->words() < bytes / 4 + 4)
+    shared_history_ = std::make_unique<History>(bytes / 4 + 4);
+  if (grid_first_ == 0) {  // not at the launch: earlier grids may not have ended then
+    grid_first_ = interval_ = next_interval();
+    pages_.begin(grid_first_);
+  }
+  c.check_ranges[0].settled = shared_history_->settled;
+  block_ = block_number(c);
+  block_first_ = block.context.check_interval = ++interval_;
+  blocks_.push_back({interval_, block_});
+  warp_steps_.assign((c.block_threads + 31) / 32, 0);
+  fenced_.assign(c.block_threads, false);
+  known_.clear();
+}
+
+LaneChecker::Space LaneChecker::space_of(Worker& worker, const BlockContext& c,
+                                         const LaneAccess& access, std::uintptr_t address) {
+  if ((access.flags & kSharedSpace) != 0) return Space::shared;
+  if ((access.flags & kGlobalSpace) != 0) return Space::global;
+  const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(c.shared);
+  if (offset < c.reserved_shared_offset + kReservedSharedBytes) return Space::shared;
+  const Stack& stack = worker.current().stack;
+  return address - reinterpret_cast<std::uintptr_t>(stack.base) < stack.size ? Space::local
+                                                                             : Space::global;
+}
+
+void LaneChecker::report(Worker& worker, BlockContext& c, const LaneAccess& access, unsigned lane,
+                         Finding finding) {
+  // Block code may have stored nothing about the running group, or the first block of a strip.
+  const auto restored = std::tuple{c.current_thread, c.current_lanes, c.current_blocks, c.index[0]};
+  c.current_thread = access.first_thread + lane;
+  c.current_lanes = c.current_blocks = 1;
+  c.index[0] = access.block_x;
+  findings_.report(worker, std::move(finding));
+  if (worker.current_fault().code == 0)
+    std::tie(c.current_thread, c.current_lanes, c.current_blocks, c.index[0]) = restored;
+}
+
+void LaneChecker::access(Worker& worker, BlockContext& c, CheckRange* ranges,
+                         const LaneAccess& access, std::uintptr_t pc) {
+  if (checks(kMemory)) check_memory(worker, c, ranges, access, pc);
+  if (worker.current_fault().code == 0 && checks(kInit)) check_init(worker, c, access, pc);
+  if (worker.current_fault().code != 0 || !checks(kRace)) return;
+  check_race(worker, c, access, pc);
+  if (access.range != 0 && access.range < kCheckRanges && (access.flags & kGlobalSpace) != 0)
+    remember(ranges[access.range], access);
+}
+
+void LaneChecker::check_memory(Worker& worker, BlockContext& c, CheckRange* ranges,
+                               const LaneAccess& access, std::uintptr_t pc) {
+  // As in generated code.
+  if (access.variable_bytes == 0 && access.range < kCheckRanges && !access.addresses) {
+    const auto last = static_cast<unsigned>(63 - std::countl_zero(access.lanes));
+    const std::uint64_t a =
+        access.address_of(static_cast<unsigned>(std::countr_zero(access.lanes)));
+    const std::uint64_t b = access.address_of(last);
+    const std::uint64_t first = std::min(a, b), span = std::max(a, b) - first + access.bytes;
+    const CheckRange& range = ranges[access.range];
+    if (range.limit > span && first - range.low < range.limit - span) return;
+  }
+  std::optional<std::uintptr_t> inside;  // an address in device memory
+  for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    const std::uintptr_t address = access.address_of(lane);
+    if (access.variable_bytes == 0 && access.range < kCheckRanges) {
+      const CheckRange& range = ranges[access.range];
+      if (range.limit > access.bytes && address - range.low < range.limit - access.bytes) continue;
+    }
+    const Space space = space_of(worker, c, access, address);
+    if (space == Space::local) continue;
+    const auto found =
+        access.variable_bytes != 0
+            ? check_variable(address - reinterpret_cast<std::uintptr_t>(c.shared), access.bytes,
+                             access.variable_offset, access.variable_bytes)
+        : space == Space::shared
+            ? check_shared(c, address - reinterpret_cast<std::uintptr_t>(c.shared), access.bytes)
+            : check_global(c, address, access.bytes, access.root);
+    if (!found) {
+      if (space == Space::global) inside = address;
+      continue;
+    }
+    char text[64];
+    std::snprintf(text, sizeof text, "%u-byte %s ", access.bytes, verb_of(access.flags));
+    report(worker, c, access, lane,
+           {kMemory, 700, found->first, text + found->second, pc, address});
+    if (worker.current_fault().code != 0) return;
+  }
+  if (!inside || access.range == 0 || access.range >= kCheckRanges) return;
+  if (!hooks().find_allocation) {
+    ranges[access.range] = {0, ~std::uint64_t{0}, nullptr};
+  } else if (const auto found = hooks().find_allocation(*inside);
+             found && (access.root == 0 || access.root - found->base < found->size)) {
+    ranges[access.range] = {found->base, found->size + 1, nullptr};
+  }
+}
+
+void LaneChecker::warp(Worker& worker, BlockContext& c, std::uint32_t first_thread,
+                       std::uint32_t missing, std::uint32_t mask, std::uintptr_t pc) {
+  if (missing != 0 && checks(kSync)) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(missing));
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "lane %u takes part in a warp operation whose mask 0x%08x does not name it", lane,
+                  mask);
+    LaneAccess access{};
+    access.first_thread = first_thread;
+    access.block_x = c.index[0];
+    report(worker, c, access, lane, {kSync, 719, "wrong warp mask", text, pc, 0});
+  }
+  if (!checks(kRace)) return;
+  std::uint16_t& steps = warp_steps_[first_thread / 32];
+  if (steps < touch::kSteps) ++steps;
+}
+
+}  // namespace cucpu
+
+// ---- routines that checked vector code calls ----
+
+using namespace cucpu;
+
+static std::uintptr_t pc_of(const void* return_address) {
+  return reinterpret_cast<std::uintptr_t>(return_address) - 1;
+}
+
+static LaneChecker& lane_checker(Worker& worker) {
+  return static_cast<LaneChecker&>(*worker.grid().observer());
+}
+
+extern "C" {
+
+void cucpu_rt_check_lanes(BlockContext* context, CheckRange* ranges, const LaneAccess* access) {
+  Worker& worker = *Worker::running();
+  lane_checker(worker).access(worker, *context, ranges, *access,
+                              pc_of(__builtin_return_address(0)));
+  if (worker.current_fault().code != 0) worker.abandon();
+}
+
+void cucpu_rt_check_lanes_interval(BlockContext* context) {
+  lane_checker(*Worker::running()).interval_starts(*context);
+}
+
+void cucpu_rt_check_lanes_fence(BlockContext*, std::uint32_t first_thread, std::uint64_t lanes) {
+  lane_checker(*Worker::running()).fence(first_thread, lanes);
+}
+
+void cucpu_rt_check_lanes_warp(BlockContext* context, std::uint32_t first_thread,
+                               std::uint32_t missing, std::uint32_t mask) {
+  Worker& worker = *Worker::running();
+  lane_checker(worker).warp(worker, *context, first_thread, missing, mask,
+                            pc_of(__builtin_return_address(0)));
+  if (worker.current_fault().code != 0) worker.abandon();
+}
+
+}  // extern "C"

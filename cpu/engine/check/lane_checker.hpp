@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu/engine/check/lane_checker.hpp: check mode for vector code: evaluates the accesses of lane
+// groups. docs/design/check.md explains it. No LLVM in this header.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "cpu/engine/check/findings.hpp"
+#include "cpu/engine/check/history.hpp"
+#include "cpu/engine/check/lane_access.hpp"
+#include "cpu/engine/check/memory.hpp"
+#include "cpu/engine/run/block.hpp"
+#include "cpu/engine/run/grid_observer.hpp"
+
+namespace cucpu {
+
+/// The checks of one grid of vector code. Without race and init checks several host threads run the
+/// grid: then only the memory check has state, which is per host thread (CheckRange).
+class LaneChecker final : public GridObserver {
+ public:
+  explicit LaneChecker(std::shared_ptr<const check::Options>);
+
+  static bool is_parallel(const check::Options& options) {
+    return (options.kinds & (check::kRace | check::kInit)) == 0;
+  }
+  [[nodiscard]] bool checks(unsigned kind) const { return (findings_.options().kinds & kind) != 0; }
+
+  void access(Worker&, BlockContext&, CheckRange*, const LaneAccess&, std::uintptr_t pc);
+  void interval_starts(BlockContext&);
+  void fence(std::uint32_t first_thread, std::uint64_t lanes);
+  void warp(Worker&, BlockContext&, std::uint32_t first_thread, std::uint32_t missing,
+            std::uint32_t mask, std::uintptr_t pc);
+
+  /// Reports a finding of one lane.
+  void report(Worker&, BlockContext&, const LaneAccess&, unsigned lane, Finding);
+
+  void block_starts(Worker&, Block&) override;
+  void grid_ends() noexcept override;
+  // Of code on fibers.
+  void barrier_arrives(Worker&, const void*) override {}
+  void barrier_completes(Worker&, Block&, const std::vector<Fiber*>&, bool) override {}
+  void warp_arrives(Worker&, std::uint32_t, const void*) override {}
+  void warp_completes(Block&, std::uint32_t, std::uint32_t) override {}
+  void cluster_barrier_completes(Cluster&) override {}
+
+ private:
+  enum class Space : std::uint8_t { shared, local, global };
+  [[nodiscard]] static Space space_of(Worker&, const BlockContext&, const LaneAccess&,
+                                      std::uintptr_t address);
+
+  void check_memory(Worker&, BlockContext&, CheckRange*, const LaneAccess&, std::uintptr_t pc);
+
+  void check_init(Worker&, BlockContext&, const LaneAccess&, std::uintptr_t pc);
+  bool check_init_together(const BlockContext&, const LaneAccess&);
+  /// The bytes of device memory around an address.
+  struct Tracked {
+    std::uintptr_t base = 0;
+    std::size_t size = 0;
+    InitializedBytes* bytes = nullptr;  ///< null: memory that others can write
+  };
+  const Tracked& tracked(std::uint32_t range, std::uintptr_t address);
+
+  // lane_race.cpp
+  void check_race(Worker&, BlockContext&, const LaneAccess&, std::uintptr_t pc);
+  /// Lets generated code find the settled words around an access to device memory.
+  void remember(CheckRange&, const LaneAccess&);
+  bool check_race_together(const BlockContext&, const LaneAccess&);
+  void check_race_in_lane(Worker&, BlockContext&, const LaneAccess&, unsigned lane,
+                          std::uintptr_t pc);
+  /// Whether lane `lane` stores what memory holds after the lanes before it.
+  [[nodiscard]] static bool changes_nothing(const LaneAccess&, unsigned lane);
+  [[nodiscard]] bool ordered(std::uint64_t earlier, bool shared, std::uint32_t thread) const;
+  void race(Worker&, BlockContext&, const LaneAccess&, unsigned lane, std::uint64_t earlier,
+            std::uint16_t site, bool earlier_writes, std::uintptr_t pc);
+  [[nodiscard]] std::uint64_t block_of(std::uint64_t word) const;
+  HistoryView history(const BlockContext&, std::uintptr_t address, bool shared);
+
+  Findings findings_;
+  Progress progress_;
+
+  // init
+  std::unique_ptr<InitializedBytes> shared_bytes_;
+  std::vector<Tracked> tracked_;  ///< by CheckRange
+
+  // race
+  HistoryPages pages_;
+  std::unique_ptr<History> shared_history_;
+  std::uint32_t grid_first_ = 0, block_first_ = 0, interval_ = 0;
+  std::uint64_t block_ = 0;                                      ///< the running one
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> blocks_;  ///< first interval, block
+  std::vector<std::uint16_t> warp_steps_;  ///< warp operations of the running block, by warp
+  std::vector<bool> fenced_;               ///< by thread
+  std::unordered_map<std::uint64_t, std::uint32_t> known_;  ///< by block: ordered intervals
+  std::unordered_map<std::uintptr_t, std::unordered_map<std::uint64_t, std::uint32_t>> released_;
+  std::vector<std::uintptr_t> site_pcs_;
+};
+
+}  // namespace cucpu

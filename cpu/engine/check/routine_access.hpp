@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu/engine/check/routine_access.hpp: check mode for memory that routines access on behalf of a
+// thread: tensor copies, textures. `pc`: where generated code called the routine.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace cucpu {
+
+/// Whether any grid of the process was checked: without check mode, routines test only this.
+inline std::atomic<bool> g_is_checking{false};
+
+/// Whether a texture or surface object exists, or is used by queued work; set by the driver layer.
+inline bool (*g_is_texture)(unsigned long long object) = nullptr;
+
+/// Whether the running grid checks any of these check::Kinds.
+bool is_checked_grid(unsigned kinds);
+inline bool is_checked(unsigned kinds) {
+  return g_is_checking.load(std::memory_order_relaxed) && is_checked_grid(kinds);
+}
+
+/// Checks an access of the running thread (flags: check::AccessFlag). Does not return after a
+/// finding.
+void check_routine_access(const void* address, std::size_t bytes, unsigned flags, const void* pc);
+
+/// Reports a finding of the memory check (700). Returns only if the kernel continues.
+void report_from_routine(const char* name, std::string text, std::uintptr_t address,
+                         const void* pc);
+
+}  // namespace cucpu

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu/engine/runtime/texture_check.hpp: check mode for textures and surfaces.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/check/routine_access.hpp"
+
+namespace cucpu {
+
+/// As check_texture(), in a grid that is checked.
+void check_texture_object(std::uint64_t object, const void* pc);
+
+/// Check mode: reports an object that has been destroyed, or whose memory is not allocated any
+/// more. `pc`: where generated code called the routine.
+inline void check_texture(std::uint64_t object, const void* pc) {
+  if (is_checked(check::kMemory)) [[unlikely]]
+    check_texture_object(object, pc);
+}
+
+}  // namespace cucpu
