@@ -21,6 +21,11 @@ from . import terminal
 from .run import command_of, environment
 
 VARIABLE = "CUCORE_CPU_SCHEDULE"
+KINDS = {
+    "p": "another thread runs before its",
+    "d": "others see late its",
+    "o": "an older value is read by its",
+}
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Outcome:
 class Event:
     """One line of a log of the CPU device: where a schedule left the order of the program."""
 
-    name: str  # p or d, then launch, block, thread and point
+    name: str  # a letter (KINDS), then launch, block, thread and point
     kernel: str
     line: str
 
@@ -54,7 +59,7 @@ class Event:
 
     def describe(self) -> str:
         launch, block, thread, point = self.name[1:].split(".")
-        what = "another thread runs before its" if self.name.startswith("p") else "others see late its"
+        what = KINDS[self.name[0]]
         where = f" at {self.line}" if self.line else ""
         return f"{self.kernel} (launch {launch}), block {block}, thread {thread}: {what} access {point}{where}"
 

@@ -34,7 +34,7 @@ class SchedulePoints {
     for (Instruction* i : all) {
       b_.SetInsertPoint(i);
       if (isa<FenceInst>(i)) {
-        routine("cucpu_rt_schedule_fence", {});
+        synchronize(*i);
       } else if (auto* call = dyn_cast<CallInst>(i)) {
         visit_call(*call);
       } else if (is_visible(*i)) {
@@ -65,7 +65,35 @@ class SchedulePoints {
 
   void atomic(Value* pointer, Type* type, AtomicOrdering order) {
     routine("cucpu_rt_schedule_atomic",
-            {pointer, bytes_of(type), b_.getInt1(isReleaseOrStronger(order))});
+            {pointer, bytes_of(type), b_.getInt1(isReleaseOrStronger(order)),
+             b_.getInt1(isAcquireOrStronger(order))});
+  }
+
+  /// Around a fence, a barrier, or a call that may access memory.
+  void synchronize(Instruction& i) {
+    routine("cucpu_rt_schedule_release", {});
+    b_.SetInsertPoint(i.getNextNode());
+    routine("cucpu_rt_schedule_acquire", {});
+  }
+
+  /// A variable of the function that holds the value of an access.
+  static Value* slot_of(Instruction& access, Type* type) {
+    IRBuilder<> entry{&*access.getFunction()->getEntryBlock().getFirstInsertionPt()};
+    return entry.CreateAlloca(type);
+  }
+
+  void visit_load(LoadInst& load) {
+    Value* const pointer = load.getPointerOperand();
+    Type* const type = load.getType();
+    if (isAcquireOrStronger(load.getOrdering()))
+      return routine("cucpu_rt_schedule_acquire_load", {pointer, bytes_of(type)});
+    Value* const slot = slot_of(load, type);
+    Value* const is_old = call_routine(module_, b_, b_.getInt1Ty(), "cucpu_rt_schedule_load",
+                                       {pointer, slot, bytes_of(type)});
+    b_.SetInsertPoint(load.getNextNode());
+    Value* const old = b_.CreateLoad(type, slot);
+    Value* const value = b_.CreateSelect(is_old, old, &load);
+    load.replaceUsesWithIf(value, [&](const Use& use) { return use.getUser() != value; });
   }
 
   void visit_call(CallInst& call) {
@@ -76,20 +104,22 @@ class SchedulePoints {
           address->getType()->isPointerTy() ? address : b_.CreateIntToPtr(address, b_.getPtrTy());
       atomic(pointer, call.getType(), AtomicOrdering::Monotonic);
     } else if (may_access_memory(call)) {
-      routine("cucpu_rt_schedule_fence", {});
+      // A thread that only yields is not synchronized with any other.
+      if (callee && callee->getName().starts_with("cucpu.yield"))
+        routine("cucpu_rt_schedule_release", {});
+      else
+        synchronize(call);
     }
   }
 
   void visit_access(Instruction& i) {
     if (auto* load = dyn_cast<LoadInst>(&i)) {
-      routine("cucpu_rt_schedule_read", {load->getPointerOperand(), bytes_of(load->getType())});
+      visit_load(*load);
     } else if (auto* store = dyn_cast<StoreInst>(&i)) {
       Value* const value = store->getValueOperand();
       if (store->isAtomic() || store->isVolatile())
         return atomic(store->getPointerOperand(), value->getType(), store->getOrdering());
-      Function& function = *i.getFunction();
-      IRBuilder<> entry{&*function.getEntryBlock().getFirstInsertionPt()};
-      Value* const slot = entry.CreateAlloca(value->getType());
+      Value* const slot = slot_of(i, value->getType());
       b_.CreateStore(value, slot);
       routine("cucpu_rt_schedule_store",
               {store->getPointerOperand(), slot, bytes_of(value->getType())});

@@ -12,7 +12,8 @@ namespace cucpu {
 /// Requires: local variables promoted to registers.
 /// Guarantees: a call of a routine of run/schedule_points.hpp precedes every access to global and
 /// shared memory, every fence and every call that may access memory, and takes the place of every
-/// plain store.
+/// plain store. A load that is no acquire takes the value that the routine gives, if it gives one.
+/// Another routine follows every call that may have waited for other threads.
 void insert_schedule_points(llvm::Module&);
 
 }  // namespace cucpu

@@ -32,19 +32,30 @@ void point(const Current& current, const void* return_address) {
 
 extern "C" {
 
-void cucpu_rt_schedule_read(const std::byte* address, std::uint32_t bytes) {
+bool cucpu_rt_schedule_load(const std::byte* address, std::byte* value, std::uint32_t bytes) {
+  const Current current;
+  if (!current.schedule) return false;
+  point(current, __builtin_return_address(0));
+  return current.schedule->load(current.thread(), address, value, bytes,
+                                address_of_call(__builtin_return_address(0)));
+}
+
+void cucpu_rt_schedule_acquire_load(const std::byte* address, std::uint32_t bytes) {
   const Current current;
   if (!current.schedule) return;
   point(current, __builtin_return_address(0));
   current.schedule->before_access(current.thread(), address, bytes);
+  current.schedule->see_memory(current.thread());
 }
 
-void cucpu_rt_schedule_atomic(const std::byte* address, std::uint32_t bytes, bool releases) {
+void cucpu_rt_schedule_atomic(const std::byte* address, std::uint32_t bytes, bool releases,
+                              bool acquires) {
   const Current current;
   if (!current.schedule) return;
   point(current, __builtin_return_address(0));
   if (releases) current.schedule->make_stores_visible(current.thread());
   current.schedule->before_atomic(current.thread(), address, bytes);
+  if (acquires) current.schedule->see_memory(current.thread());
 }
 
 void cucpu_rt_schedule_store(std::byte* address, const std::byte* value, std::uint32_t bytes) {
@@ -58,11 +69,16 @@ void cucpu_rt_schedule_store(std::byte* address, const std::byte* value, std::ui
                           address_of_call(__builtin_return_address(0)));
 }
 
-void cucpu_rt_schedule_fence() {
+void cucpu_rt_schedule_release() {
   const Current current;
   if (!current.schedule) return;
   current.schedule->make_stores_visible(current.thread());
   point(current, __builtin_return_address(0));
+}
+
+void cucpu_rt_schedule_acquire() {
+  const Current current;
+  if (current.schedule) current.schedule->see_memory(current.thread());
 }
 
 }  // extern "C"

@@ -57,7 +57,8 @@ std::string Event::text() const {
 }
 
 std::optional<Event> Event::parse(const std::string& text) {
-  if (text.empty() || (text[0] != 'p' && text[0] != 'd')) return std::nullopt;
+  if (text.empty() || std::string_view{"pdo"}.find(text[0]) == std::string_view::npos)
+    return std::nullopt;
   std::uint64_t numbers[4];
   std::istringstream fields{text.substr(1)};
   for (std::uint64_t& number : numbers) {

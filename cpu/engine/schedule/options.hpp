@@ -17,6 +17,7 @@ struct Event {
   enum class Kind : char {
     preempt = 'p',  ///< another thread runs
     delay = 'd',    ///< the store stays invisible to other threads for a while
+    old = 'o',      ///< the load has a value that the memory had earlier
   };
   Kind kind;
   std::uint64_t launch;  ///< of the process, from 0

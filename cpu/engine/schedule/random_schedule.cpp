@@ -22,7 +22,20 @@ std::uint64_t mix(std::uint64_t x) {
 }
 
 /// What a random number is for. Numbers of the same thread and point must differ.
-enum Purpose : std::uint64_t { kPreempt = 1, kDelay, kCommit, kCommitEnded, kChoose, kGrid };
+enum Purpose : std::uint64_t {
+  kPreempt = 1,
+  kDelay,
+  kCommit,
+  kCommitEnded,
+  kChoose,
+  kGrid,
+  kOld,
+  kChooseOld,
+};
+
+constexpr std::size_t kMostRemembered = 256;  ///< stores that loads can miss
+constexpr std::size_t kMostRead = 4096;       ///< words of a thread
+constexpr std::uintptr_t kWord = 8;           ///< bytes; reads of a thread are noted by word
 
 std::uint64_t next_launch() {
   static std::atomic<std::uint64_t> launches{0};
@@ -44,6 +57,7 @@ RandomSchedule::RandomSchedule(Options options, std::uint64_t clusters, bool coo
   delay_one_in_ = pick(kFrequencies);
   commit_one_in_ = pick(kFrequencies);
   most_resident_ = pick(kResidents);
+  old_one_in_ = pick(kFrequencies);
   if (cooperative || options_.in_order) {
     most_resident_ = ~std::uint64_t{0};
   } else if (clusters > 1 && clusters <= kMostPermuted && random({0, 0}, 10, kGrid) % 2 == 0) {
@@ -69,7 +83,9 @@ std::uint64_t RandomSchedule::cluster(std::uint64_t index) const {
 bool RandomSchedule::happens(Event::Kind kind, ThreadId id, std::uint64_t point,
                              std::uint32_t one_in, std::uintptr_t pc) {
   if (options_.in_order) return false;
-  const Purpose purpose = kind == Event::Kind::preempt ? kPreempt : kDelay;
+  const Purpose purpose = kind == Event::Kind::preempt ? kPreempt
+                          : kind == Event::Kind::delay ? kDelay
+                                                       : kOld;
   if (random(id, point, purpose) % one_in != 0) return false;
   const Event event{kind, launch_, id.block, id.thread, point};
   if (options_.kept && !options_.kept->contains(event)) return false;
@@ -77,8 +93,12 @@ bool RandomSchedule::happens(Event::Kind kind, ThreadId id, std::uint64_t point,
   return true;
 }
 
+RandomSchedule::Thread& RandomSchedule::thread_of(ThreadId id) {
+  return threads_.try_emplace(id, Thread{.sees = time_}).first->second;
+}
+
 bool RandomSchedule::preempts(ThreadId id, std::uintptr_t pc) {
-  Thread& thread = threads_[id];
+  Thread& thread = thread_of(id);
   note_atomic(thread);
   const std::uint64_t point = thread.point++;
   commit_random(thread.delayed, random(id, point, kCommit));
@@ -94,7 +114,88 @@ std::size_t RandomSchedule::choose(ThreadId id, std::size_t count) {
   return static_cast<std::size_t>(random(id, number, kChoose) % count);
 }
 
+void RandomSchedule::remember(ThreadId writer, const std::byte* address, std::size_t bytes) {
+  ++time_;
+  for (std::size_t at = 0; at < bytes; at += kHeld) {
+    Replaced replaced{writer, time_, address + at, {}, std::min(bytes - at, kHeld)};
+    std::memcpy(replaced.value.data(), replaced.address, replaced.bytes);
+    replaced_.push_back(replaced);
+  }
+  while (replaced_.size() > kMostRemembered) {
+    forgotten_ = replaced_.front().time;
+    replaced_.pop_front();
+  }
+}
+
+std::uint64_t RandomSchedule::seen(const Thread& thread, const std::byte* address,
+                                   std::size_t bytes) {
+  std::uint64_t time = thread.sees;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  for (std::uintptr_t word = begin / kWord; word <= (begin + bytes - 1) / kWord; ++word)
+    if (const auto found = thread.read.find(word); found != thread.read.end())
+      time = std::max(time, found->second);
+  return time;
+}
+
+void RandomSchedule::note_read(Thread& thread, const std::byte* address, std::size_t bytes,
+                               std::uint64_t time) {
+  if (thread.read.size() >= kMostRead) {  // it sees more than it must
+    thread.sees = std::max(thread.sees, time);
+    thread.read.clear();
+    return;
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  for (std::uintptr_t word = begin / kWord; word <= (begin + bytes - 1) / kWord; ++word) {
+    std::uint64_t& last = thread.read[word];
+    last = std::max(last, time);
+  }
+}
+
+void RandomSchedule::see_memory(ThreadId id) {
+  Thread& thread = thread_of(id);
+  thread.sees = time_;
+  thread.read.clear();
+}
+
+bool RandomSchedule::load(ThreadId id, const std::byte* address, std::byte* value,
+                          std::size_t bytes, std::uintptr_t pc) {
+  before_access(id, address, bytes);
+  Thread& thread = thread_of(id);
+  if (options_.in_order) return false;
+  // The stores to these bytes that the load may miss, the last one first. It sees its own.
+  const std::uint64_t must_see = std::max(seen(thread, address, bytes), forgotten_);
+  std::vector<const Replaced*> missed;
+  for (auto at = replaced_.rbegin(); at != replaced_.rend() && at->time > must_see; ++at) {
+    if (!at->overlaps(address, bytes)) continue;
+    if (at->writer == id) break;
+    missed.push_back(&*at);
+  }
+  const std::uint64_t point = thread.point - 1;
+  if (missed.empty() || random(id, point, kOld) % old_one_in_ != 0) {
+    note_read(thread, address, bytes, time_);
+    return false;
+  }
+  missed.resize(1 + random(id, point, kChooseOld) % missed.size());
+  std::vector<std::byte> old(address, address + bytes);
+  for (const Replaced* replaced : missed) {
+    const std::byte* const begin = std::max(address, replaced->address);
+    const std::byte* const end = std::min(address + bytes, replaced->address + replaced->bytes);
+    std::copy(replaced->value.data() + (begin - replaced->address),
+              replaced->value.data() + (end - replaced->address), old.data() + (begin - address));
+  }
+  if (std::equal(old.begin(), old.end(), address) ||
+      !happens(Event::Kind::old, id, point, old_one_in_, pc)) {
+    note_read(thread, address, bytes, time_);
+    return false;
+  }
+  note_read(thread, address, bytes, missed.back()->time - 1);
+  std::memcpy(value, old.data(), bytes);
+  return true;
+}
+
 void RandomSchedule::commit(const DelayedStore& store) {
+  remember(store.writer, store.address,
+           store.bytes);  // its thread must see it, whatever it changes
   if (std::memcmp(store.address, store.value.data(), store.bytes) == 0) return;
   std::memcpy(store.address, store.value.data(), store.bytes);
   waits_ = 0;
@@ -122,8 +223,8 @@ void RandomSchedule::commit_random(std::deque<DelayedStore>& delayed, std::uint6
 
 void RandomSchedule::store(ThreadId id, std::byte* address, const std::byte* value,
                            std::size_t bytes, std::uintptr_t pc) {
-  Thread& thread = threads_[id];
-  DelayedStore store{address, {}, bytes};
+  Thread& thread = thread_of(id);
+  DelayedStore store{id, address, {}, bytes};
   const bool fits = bytes <= store.value.size();
   if (fits) std::memcpy(store.value.data(), value, bytes);
   if (fits && happens(Event::Kind::delay, id, thread.point - 1, delay_one_in_, pc)) {
@@ -135,18 +236,20 @@ void RandomSchedule::store(ThreadId id, std::byte* address, const std::byte* val
   }
   commit_overlapping(thread.delayed, address, bytes);
   if (fits) return commit(store);
+  remember(id, address, bytes);
   std::memcpy(address, value, bytes);
   waits_ = 0;
 }
 
 void RandomSchedule::before_access(ThreadId id, const std::byte* address, std::size_t bytes) {
-  Thread& thread = threads_[id];
+  Thread& thread = thread_of(id);
   if (!thread.delayed.empty()) commit_overlapping(thread.delayed, address, bytes);
 }
 
 void RandomSchedule::before_atomic(ThreadId id, const std::byte* address, std::size_t bytes) {
   before_access(id, address, bytes);
-  Thread& thread = threads_[id];
+  remember(id, address, bytes);
+  Thread& thread = thread_of(id);
   thread.atomic = address;
   thread.atomic_bytes = std::min(bytes, thread.before_atomic.size());
   std::memcpy(thread.before_atomic.data(), address, thread.atomic_bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/schedule/random_schedule.hpp: a reproducible random order of the threads of one grid,
-// with stores that other threads see late. docs/design/schedule.md explains it.
+// with stores that other threads see late and loads that see old values.
+// docs/design/schedule.md explains it.
 #pragma once
 
 #include <array>
@@ -48,12 +49,17 @@ class RandomSchedule {
   /// A plain store. Either memory changes now, or when the thread makes its stores visible.
   void store(ThreadId, std::byte* address, const std::byte* value, std::size_t bytes,
              std::uintptr_t pc);
+  /// A load that is no acquire. True: it has the older value that is in `value` now.
+  bool load(ThreadId, const std::byte* address, std::byte* value, std::size_t bytes,
+            std::uintptr_t pc);
   /// Before the thread accesses these bytes itself: its own delayed stores to them become visible.
   void before_access(ThreadId, const std::byte* address, std::size_t bytes);
   /// Before an atomic operation, which may be what other threads wait for.
   void before_atomic(ThreadId, const std::byte* address, std::size_t bytes);
   /// A fence, a barrier, a release, or a routine that reads memory.
   void make_stores_visible(ThreadId);
+  /// A fence, a barrier, an acquire: later loads of the thread see what is in memory now.
+  void see_memory(ThreadId);
   /// The thread has ended: its stores to `shared` become visible, others perhaps later.
   void end(ThreadId, std::span<const std::byte> shared);
   /// The grid has ended, or its threads wait: all stores of ended threads become visible.
@@ -70,22 +76,38 @@ class RandomSchedule {
                  const std::function<std::string(std::uintptr_t)>& line_of) const noexcept;
 
  private:
+  static constexpr std::size_t kHeld = 16;  ///< bytes of the values that are kept
   struct DelayedStore {
+    ThreadId writer;
     std::byte* address;
-    std::array<std::byte, 16> value;
+    std::array<std::byte, kHeld> value;
+    std::size_t bytes;
+    [[nodiscard]] bool overlaps(const std::byte* other, std::size_t length) const {
+      return other < address + bytes && address < other + length;
+    }
+  };
+  /// The bytes that a store or an atomic operation has replaced.
+  struct Replaced {
+    ThreadId writer;
+    std::uint64_t time;  ///< of the store: the number of stores of the grid before it
+    const std::byte* address;
+    std::array<std::byte, kHeld> value;
     std::size_t bytes;
     [[nodiscard]] bool overlaps(const std::byte* other, std::size_t length) const {
       return other < address + bytes && address < other + length;
     }
   };
   struct Thread {
+    std::uint64_t sees;  ///< the thread sees all stores up to this time
+    /// Later times up to which it sees single words, because it has read them.
+    std::unordered_map<std::uintptr_t, std::uint64_t> read{};
     std::uint64_t point = 0;
     std::uint64_t choices = 0;
     std::deque<DelayedStore> delayed;  ///< in program order
     // The last atomic operation: whether it changed memory is known at the next access.
     const std::byte* atomic = nullptr;
     std::size_t atomic_bytes = 0;
-    std::array<std::byte, 16> before_atomic{};
+    std::array<std::byte, kHeld> before_atomic{};
   };
   struct Hash {
     std::size_t operator()(ThreadId id) const noexcept {
@@ -95,6 +117,13 @@ class RandomSchedule {
 
   [[nodiscard]] std::uint64_t random(ThreadId, std::uint64_t number, std::uint64_t purpose) const;
   bool happens(Event::Kind, ThreadId, std::uint64_t point, std::uint32_t one_in, std::uintptr_t pc);
+  Thread& thread_of(ThreadId);
+  /// Keeps the bytes that the thread is about to replace.
+  void remember(ThreadId, const std::byte* address, std::size_t bytes);
+  /// The time up to which the thread must see stores to these bytes.
+  [[nodiscard]] static std::uint64_t seen(const Thread&, const std::byte* address,
+                                          std::size_t bytes);
+  static void note_read(Thread&, const std::byte* address, std::size_t bytes, std::uint64_t time);
   void commit(const DelayedStore&);
   void commit_overlapping(std::deque<DelayedStore>&, const std::byte* address, std::size_t bytes);
   void commit_random(std::deque<DelayedStore>&, std::uint64_t random);
@@ -105,9 +134,12 @@ class RandomSchedule {
   const std::uint64_t clusters_;
   std::uint64_t most_resident_;
   std::uint64_t factor_ = 1, offset_ = 0;  ///< the order of the clusters
-  std::uint32_t preempt_one_in_, delay_one_in_, commit_one_in_;
+  std::uint32_t preempt_one_in_, delay_one_in_, commit_one_in_, old_one_in_;
   std::unordered_map<ThreadId, Thread, Hash> threads_;
   std::deque<DelayedStore> of_ended_;  ///< delayed stores of threads that have ended
+  std::uint64_t time_ = 0;             ///< stores and atomic operations of the grid
+  std::uint64_t forgotten_ = 0;        ///< the time of the last one that is not in replaced_
+  std::deque<Replaced> replaced_;      ///< in the order of time, a bounded number
   std::uint64_t waits_ = 0;            ///< since memory changed
   std::chrono::steady_clock::time_point changed_ = std::chrono::steady_clock::now();
   struct Logged {

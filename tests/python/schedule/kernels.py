@@ -56,6 +56,68 @@ extern "C" __global__ void k(int* out) {
         *(volatile int*)&flag = 0;
     }
 }""", 2, 1, [42], (True, True)),
+    Case("missing_fence_of_the_reader", r"""
+__device__ int data, flag;
+extern "C" __global__ void k(int* out) {
+    if (blockIdx.x == 1) {
+        data = 42;
+        __threadfence();
+        *(volatile int*)&flag = 1;
+    } else {
+        while (*(volatile int*)&flag == 0) __nanosleep(20);
+        FIX(__threadfence();)
+        out[0] = *(volatile int*)&data;
+        data = 0;
+        *(volatile int*)&flag = 0;
+    }
+}""", 2, 1, [42], (True, True)),
+    Case("relaxed_load_of_the_flag", r"""
+__device__ int data[4], flag;
+__device__ int load_flag() {
+    int value;
+#if FIX(1) + 0
+    asm volatile("ld.acquire.gpu.s32 %0, [%1];" : "=r"(value) : "l"(&flag) : "memory");
+#else
+    asm volatile("ld.relaxed.gpu.s32 %0, [%1];" : "=r"(value) : "l"(&flag) : "memory");
+#endif
+    return value;
+}
+extern "C" __global__ void k(int* out) {
+    if (blockIdx.x == 1) {
+        for (int i = 0; i < 4; ++i) data[i] = i + 1;
+        asm volatile("st.release.gpu.s32 [%0], 1;" :: "l"(&flag) : "memory");
+    } else {
+        while (load_flag() == 0) {}
+        for (int i = 0; i < 4; ++i) out[i] = data[i];
+        for (int i = 0; i < 4; ++i) data[i] = 0;
+        *(volatile int*)&flag = 0;
+    }
+}""", 2, 1, [1, 2, 3, 4], (True, True)),
+    Case("two_loads_in_the_wrong_order", r"""
+__device__ int first, second;
+extern "C" __global__ void k(int* out) {
+    if (blockIdx.x == 1) {                       // first is never behind second
+        for (int i = 1; i <= 4; ++i) {
+            *(volatile int*)&first = i;
+            __threadfence();
+            *(volatile int*)&second = i;
+        }
+        __threadfence();
+        atomicAdd(out + 1, 1);
+    } else {
+        int wrong = 0;
+        for (int i = 0; i < 8; ++i) {
+            const int b = *(volatile int*)&second;
+            FIX(__threadfence();)
+            const int a = *(volatile int*)&first;
+            wrong += a < b;
+        }
+        out[0] = wrong;
+        while (atomicAdd(out + 1, 0) == 0) {}
+        first = 0;
+        second = 0;
+    }
+}""", 2, 1, [0, 1], (True, True)),
     Case("warp_synchronous", r"""
 extern "C" __global__ void k(int* out) {
     __shared__ volatile int s[64];
