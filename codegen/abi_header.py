@@ -24,7 +24,8 @@ def render_type(item: Record | Enum | Typedef) -> Iterator[str]:
         yield from (f"  {name} = {enumerator(value)}," for name, value in item.values)
         yield f"}} {item.name};" if item.typedef_only else "};"
     else:
-        yield f"typedef {item.kind} {{" if item.typedef_only else f"{item.kind} {item.name} {{"
+        kind = f"{item.kind} CUCORE_ABI_PACKED({item.align})" if item.packed else item.kind
+        yield f"typedef {kind} {{" if item.typedef_only else f"{kind} {item.name} {{"
         yield from record_lines(item)
         yield f"}} {item.name};" if item.typedef_only else "};"
 
@@ -169,6 +170,28 @@ HEADERS = {
             ("profiler", "__CUDA_PROFILER_API_H__"),
             ("vdpau", "__CUDA_VDPAU_INTEROP_H__"),
         ),
+    ),
+    "cupti": Header(
+        guards=(
+            "_CUPTI_ACTIVITY_H_",
+            "_CUPTI_RESULT_H_",
+            "_CUPTI_VERSION_H_",
+            "__CUPTI_CALLBACKS_H__",
+            "_CUPTI_EVENTS_H_",
+            "_CUPTI_METRIC_H_",
+            "_CUPTI_DRIVER_CBID_H_",
+            "_CUPTI_RUNTIME_CBID_H_",
+            "_CUPTI_PROFILER_TARGET_H_",
+            "_CUPTI_PROFILER_HOST_H_",
+            "_CUPTI_RANGE_PROFILER_H_",
+            "_CUPTI_PMSAMPLING_H_",
+            "_CUPTI_PCSAMPLING_H_",
+            "_CUPTI_SASS_METRICS_H_",
+            "_CUPTI_TARGET_H_",
+            "__CUPTI_COMMON_H__",
+        ),
+        includes=("<stddef.h>", "<stdint.h>", '"cucore/abi/driver.h"'),
+        extra=("#define CUCORE_ABI_PACKED(n) __attribute__((packed, aligned(n)))", "#define CUPTIAPI"),
     ),
     "nvrtc": Header(guards=("__NVRTC_H__",), includes=("<stddef.h>",)),
     "nvjitlink": Header(guards=("nvJitLink_INCLUDED",), includes=("<stddef.h>", "<stdint.h>")),

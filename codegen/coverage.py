@@ -5,9 +5,9 @@ A driver function is implemented if the library has a strong definition of its s
 api/coverage_reasons.json lists the functions that cannot work without a GPU, with the reason.
 
 Runtime functions are hidden in libcucore.so, so they are counted in the sources. NVML functions of the CPU device are
-counted like driver functions. PTX instructions are counted by the rows of api/ptx.json.
+counted like driver functions, and so are those of CUPTI. PTX instructions are counted by the rows of api/ptx.json.
 
-    python codegen/coverage.py --driver libcucore_cpu.so [--nvml libnvidia-ml.so.1] [--runtime src/runtime] --json FILE --page FILE
+    python codegen/coverage.py --driver libcucore_cpu.so [--nvml libnvidia-ml.so.1] [--cupti libcupti.so.13] [--runtime src/runtime] --json FILE --page FILE
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ FAMILIES = (
 )  # fmt: skip
 
 
+CUPTI_FAMILIES = (
+    "Activity", "Device", "Enable", "Event", "Get", "Metric", "PCSampling", "PmSampling", "Profiler", "RangeProfiler", "SassMetrics",
+)  # fmt: skip
 NVML_FAMILIES = ("ComputeInstance", "Device", "EventSet", "Gpm", "GpuInstance", "System", "Unit", "Vgpu")
 
 
@@ -88,6 +91,8 @@ def instructions() -> Coverage:
 def family_of(name: str) -> str:
     if name.startswith("nvml"):
         return next((f for f in NVML_FAMILIES if name.startswith(f"nvml{f}")), "other")
+    if name.startswith("cupti"):
+        return next((f for f in CUPTI_FAMILIES if name.startswith(f"cupti{f}")), "other")
     if not name.startswith("cu") or "." in name or " " in name:
         return re.split(r"[. ]", name)[0]  # a PTX instruction
     rest = name.removeprefix("cuda") if name.startswith("cuda") else name.removeprefix("cu")
@@ -121,7 +126,7 @@ def render_page(coverages: dict[str, Coverage]) -> str:
             lines.append(f"| {family} | {len(there)} | {len(there) + len(absent)} | {names} |")
         reasons = sorted({r for r in c.missing.values() if r})
         if reasons:
-            lines += ["", "Not there on purpose:", ""]
+            lines += ["", "Not implemented on purpose:", ""]
             for reason in reasons:
                 names = ", ".join(f"`{n}`" for n, r in c.missing.items() if r == reason)
                 lines.append(f"- {reason}: {names}")
@@ -132,6 +137,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Counts what works on the CPU device.")
     parser.add_argument("--driver", type=Path, help="libcucore_cpu.so")
     parser.add_argument("--nvml", type=Path, help="libnvidia-ml.so.1 of the CPU device")
+    parser.add_argument("--cupti", type=Path, help="libcupti.so.13 of the CPU device")
     parser.add_argument("--runtime", type=Path, help="folder of the sources of the runtime API")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path)
@@ -145,6 +151,8 @@ def main() -> int:
         runtime = facts.load("runtime")
         written = defined_in_sources(args.runtime, runtime.functions)
         coverages["runtime"] = measure(runtime, written, reasons["runtime"])
+    if args.cupti:
+        coverages["cupti"] = measure(facts.load("cupti"), defined_symbols(args.cupti), reasons["cupti"])
     if args.nvml:
         coverages["nvml"] = measure(facts.load("nvml"), defined_symbols(args.nvml), reasons["nvml"])
     if args.driver:

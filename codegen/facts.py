@@ -60,6 +60,7 @@ class Record:
     align: int
     fields: tuple[Field, ...]
     alignas: int = 0  # explicit alignment, if larger than that of the fields
+    packed: bool = False  # no padding between fields; `align` is explicit
     typedef_only: bool = False  # has no tag: a typedef of an unnamed record
     older: bool = False
     group: str = ""
@@ -291,6 +292,7 @@ def record(name: str, row: dict[str, Any]) -> Record:
         align=row["align"],
         fields=tuple(field(f) for f in row["fields"]),
         alignas=row.get("alignas", 0),
+        packed=row.get("packed", False),
         typedef_only=row.get("typedef_only", False),
         older=row.get("older", False),
         group=row.get("group", ""),

@@ -18,6 +18,7 @@ import abi_checks
 import abi_header
 import cpu_device
 import cpu_exports
+import cupti_exports
 import driver_results
 import driver_table
 import facts
@@ -38,6 +39,8 @@ OUTPUTS: dict[str, Callable[[], str]] = {
     "cpu/device_attributes.inc": cpu_device.render_attributes,
     "options/compute_capabilities.inc": cpu_device.render_capabilities,
     "cpu/exports.cpp": lambda: cpu_exports.render_exports_cpp(facts.load("driver")),
+    "cpu/cupti_exports.cpp": lambda: cupti_exports.render_exports(facts.load("cupti")),
+    "cpu/cupti_tables.inc": lambda: cupti_exports.render_tables(facts.load("cupti")),
     "tests/doubles/nvml_names.inc": lambda: nvml_exports.render_names(facts.load("nvml")),
     "cpu/nvml_exports.cpp": lambda: nvml_exports.render_exports(facts.load("nvml")),
 }

@@ -146,7 +146,9 @@ def record_row(cursor: Cursor) -> Row:
         "align": record_type.get_align(),
     }
     explicit = explicit_alignment(cursor)
-    if explicit:
+    if any(child.kind == CursorKind.PACKED_ATTR for child in cursor.get_children()):
+        row["packed"] = True
+    elif explicit:
         row["alignas"] = explicit
     row["fields"] = fields_of(cursor)
     return row

@@ -32,6 +32,7 @@ class Library:
     arguments: tuple[str, ...] = ()
     groups: dict[str, str] = field(default_factory=dict)  # header -> group
     prefix: str = ""  # prefixes that the Python module removes from C names, if it renames
+    has_bindings: bool = True  # cuda.bindings has a module for it
 
     def source(self) -> str:
         headers = [*self.headers, *(h for h in self.groups if "/" not in h)]
@@ -75,7 +76,8 @@ def scan_library(name: str, include: Path, *extra: str) -> Facts:
     elif name == "nvml":
         add_nvml_versions(library, include, unit, facts)
     add_groups(library, unit, facts)
-    add_roles(name, library, facts)
+    if library.has_bindings:
+        add_roles(name, library, facts)
     return facts
 
 
@@ -176,6 +178,7 @@ FOREIGN_HEADERS = {
         )
     ),
     "stdlib.h": "#include <stddef.h>\nvoid *malloc(size_t); void free(void *); void abort(void);",
+    "string.h": "#include <stddef.h>",
     "sys/types.h": "#include <stddef.h>\ntypedef long off_t; typedef __PTRDIFF_TYPE__ ssize_t;"
     "typedef long loff_t; typedef long time_t;",
     "sys/socket.h": "#include <sys/types.h>\nstruct sockaddr;",
@@ -324,5 +327,28 @@ LIBRARIES = {
     "nvvm": Library(prefix="nvvm", headers=("nvvm.h",), returns="nvvmResult"),
     "nvfatbin": Library(prefix="nvFatbin", headers=("nvFatbin.h",), returns="nvFatbinResult"),
     "nvml": Library(prefix="nvml", headers=("nvml.h",), returns="nvmlReturn_t", version_macro="NVML_API_VERSION"),
+    "cupti": Library(
+        headers=(
+            "cupti_result.h",
+            "cupti_version.h",
+            "cupti_callbacks.h",
+            "cupti_activity.h",
+            "cupti_driver_cbid.h",
+            "cupti_runtime_cbid.h",
+            "cupti_events.h",
+            "cupti_metrics.h",
+            "cupti_profiler_target.h",
+            "cupti_profiler_host.h",
+            "cupti_range_profiler.h",
+            "cupti_pmsampling.h",
+            "cupti_pcsampling.h",
+            "cupti_sass_metrics.h",
+            "cupti_target.h",
+        ),
+        types=("cupti_common.h",),
+        returns="CUptiResult",
+        version_macro="CUPTI_API_VERSION",
+        has_bindings=False,
+    ),
     "cufile": Library(prefix="cuFile", headers=("cufile.h",), returns="CUfileError_t", arguments=("-D_GNU_SOURCE",)),
 }

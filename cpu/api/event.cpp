@@ -57,7 +57,8 @@ CUresult cuEventDestroy(CUevent handle) {
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
-  return guarded([&] { record(event, stream, CU_EVENT_RECORD_DEFAULT); });
+  return guarded(Parameters{event, stream},
+                 [&] { record(event, stream, CU_EVENT_RECORD_DEFAULT); });
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
@@ -72,7 +73,7 @@ CUresult cuEventQuery(CUevent event) {
 }
 
 CUresult cuEventSynchronize(CUevent handle) {
-  return guarded([&] {
+  return guarded(Parameters{handle}, [&] {
     Event& event = object_of<Event>(handle);
     require_capture_safe();
     require(!event.captured(), CUDA_ERROR_CAPTURED_EVENT);

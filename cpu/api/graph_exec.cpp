@@ -105,7 +105,7 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
 }
 
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
-  return guarded([&] {
+  return guarded(Parameters{handle, stream_handle}, [&] {
     GraphExec& exec = exec_of(handle);
     const Ref<Stream> stream = stream_of(stream_handle);
     require_not_capturing(*stream);  // as on an H200: graph launches cannot be captured

@@ -63,14 +63,15 @@ extern "C" {
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                         unsigned by, unsigned bz, unsigned shared, CUstream stream,
                         void** kernel_params, void** extra) {
-  return guarded([&] {
+  const Parameters parameters{f, gx, gy, gz, bx, by, bz, shared, stream, kernel_params, extra};
+  return guarded(parameters, [&] {
     launch({gx, gy, gz, bx, by, bz, shared, stream, nullptr, 0}, f, kernel_params, extra, false);
   });
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernel_params,
                           void** extra) {
-  return guarded([&] {
+  return guarded(Parameters{config, f, kernel_params, extra}, [&] {
     require(config != nullptr);
     launch(*config, f, kernel_params, extra, false);
   });

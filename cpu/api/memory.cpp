@@ -76,7 +76,7 @@ CUresult cuMemGetInfo(size_t* free, size_t* total) {
 }
 
 CUresult cuMemAlloc(CUdeviceptr* out, size_t bytes) {
-  return guarded([&] {
+  return guarded(Parameters{out, bytes}, [&] {
     Context& context = current_context();
     require(out && bytes > 0);
     require_capture_safe();
@@ -100,7 +100,7 @@ CUresult cuMemAllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t h
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
-  return guarded([&] {
+  return guarded(Parameters{out, bytes, flags}, [&] {
     require(out && bytes > 0 && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
     Context& context = current_context();
     require_capture_safe();
@@ -109,7 +109,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemFree(CUdeviceptr address) {
-  return guarded([&] {
+  return guarded(Parameters{address}, [&] {
     current_context();
     if (address == 0) return;
     const AllocationRef a = MemoryMap::instance().find(address);
@@ -136,15 +136,15 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr addre
 }
 
 CUresult cuMemAllocHost(void** out, size_t bytes) {
-  return guarded([&] { allocate_host(out, bytes, 0); });
+  return guarded(Parameters{out, bytes}, [&] { allocate_host(out, bytes, 0); });
 }
 
 CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned int flags) {
-  return guarded([&] { allocate_host(out, bytes, flags); });
+  return guarded(Parameters{out, bytes, flags}, [&] { allocate_host(out, bytes, flags); });
 }
 
 CUresult cuMemFreeHost(void* p) {
-  return guarded([&] {
+  return guarded(Parameters{p}, [&] {
     current_context();
     if (!p) return;
     free_after_work(reinterpret_cast<std::uintptr_t>(p),

@@ -54,7 +54,7 @@ constexpr char kMagic[8] = {'c', 'u', 'c', 'o', 'r', 'e', 'p', '2'};
 extern "C" {
 
 CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream handle) {
-  return guarded([&] {
+  return guarded(Parameters{out, bytes, handle}, [&] {
     require(out != nullptr);
     const Ref<Stream> stream = stream_of(handle);
     *out = allocate_async(bytes, current_pool(context_of(*stream).device), *stream);
@@ -63,7 +63,7 @@ CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream handle) {
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool,
                                  CUstream handle) {
-  return guarded([&] {
+  return guarded(Parameters{out, bytes, pool, handle}, [&] {
     require(out != nullptr);
     const Ref<Stream> stream = stream_of(handle);
     *out = allocate_async(bytes, pool_of(pool), *stream);
@@ -71,7 +71,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool po
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-  return guarded([&] {
+  return guarded(Parameters{address, handle}, [&] {
     const Ref<Stream> stream = stream_of(handle);
     if (address == 0) return;
     if (capture_free(*stream, address) || free_graph_memory(address, stream.get())) return;

@@ -86,20 +86,22 @@ bool is_stream_attribute(CUstreamAttrID id) {
   }
 }
 
+void create(CUstream* out, unsigned int flags, int priority) {
+  Context& context = current_context();
+  require(out && flags <= CU_STREAM_NON_BLOCKING);
+  *out = context.create_stream(flags, std::clamp(priority, -5, 0))->handle();
+}
+
 }  // namespace
 
 extern "C" {
 
 CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority) {
-  return guarded([&] {
-    Context& context = current_context();
-    require(out && flags <= CU_STREAM_NON_BLOCKING);
-    *out = context.create_stream(flags, std::clamp(priority, -5, 0))->handle();
-  });
+  return guarded(Parameters{out, flags, priority}, [&] { create(out, flags, priority); });
 }
 
 CUresult cuStreamCreate(CUstream* out, unsigned int flags) {
-  return cuStreamCreateWithPriority(out, flags, 0);
+  return guarded(Parameters{out, flags}, [&] { create(out, flags, 0); });
 }
 
 CUresult cuStreamDestroy(CUstream handle) {
@@ -124,11 +126,11 @@ CUresult cuStreamQuery(CUstream handle) {
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
-  return guarded([&] { synchronize(handle); });
+  return guarded(Parameters{handle}, [&] { synchronize(handle); });
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
-  return guarded([&] { wait_event(stream, event, flags); });
+  return guarded(Parameters{stream, event, flags}, [&] { wait_event(stream, event, flags); });
 }
 
 CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data,

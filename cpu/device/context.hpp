@@ -45,6 +45,9 @@ class Context final : public Handled<Context, CUcontext, Kind::context, Executio
     return cores ? cores : settings().threads;
   }
 
+  std::uint64_t number() const noexcept override { return id; }
+  int ordinal() const noexcept override { return device.ordinal; }
+
   // -- streams
   Stream& legacy_stream() const noexcept override { return *legacy_; }
   Ref<Stream> per_thread_stream();

@@ -73,4 +73,18 @@ CUresult guarded(F&& f, const char* function = __builtin_FUNCTION()) noexcept {
   return result;
 }
 
+using trace::Parameters;
+
+/// The same, with the parameters of the entry point, which callbacks of CUPTI may read.
+template <class... P, class F>
+CUresult guarded(const Parameters<P...>& parameters, F&& f,
+                 const char* function = __builtin_FUNCTION()) noexcept {
+  if (const CUresult state = gate(); state != CUDA_SUCCESS) [[unlikely]]
+    return state;
+  trace::Call call{function, parameters};
+  const CUresult result = guarded_without_init(std::forward<F>(f));
+  call.set_result(result);
+  return result;
+}
+
 }  // namespace cucpu::driver

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ class ExecutionContext : public Object {
   unsigned cores = 0;
   /// Host threads that run its grids now; counted only where `cores` is a limit.
   std::atomic<unsigned> workers{0};
+
+  // -- what observers call it
+  [[nodiscard]] virtual std::uint64_t number() const noexcept = 0;
+  [[nodiscard]] virtual int ordinal() const noexcept = 0;  ///< of its device
 
   // -- implicit waits of the legacy default stream
   [[nodiscard]] virtual Stream& legacy_stream() const noexcept = 0;

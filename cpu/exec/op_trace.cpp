@@ -4,17 +4,34 @@
 
 #include <unistd.h>
 
+#include "cpu/exec/execution_context.hpp"
+
 namespace cucpu::driver {
 
 void OpTrace::start(const Op& op, const Task& task, std::uint64_t arrow) {
   const std::int64_t begin = trace::now();
   open_ = std::make_unique<Open>(Open{op.label(), task.track(), begin});
   if (arrow != 0) trace::end_arrow(open_->track, arrow, begin);
+  if (!trace::has(trace::kObserver)) return;
+  trace::Work& work = open_->label.work;
+  work.stream = trace::stream_of(open_->track);
+  work.in_graph = arrow == 0 && trace::is_in_graph(work.stream);
+  work.correlation = trace::start_work(arrow, work.stream, work.kind == trace::Work::Kind::graph);
+  work.asynchronous = arrow != 0;
+  work.context = task.context().number();
+  work.device = task.context().ordinal();
+  open_->observed = true;
 }
 
 void OpTrace::finish() noexcept {
   const std::unique_ptr<Open> open = std::move(open_);
-  trace::add_span(open->track, std::move(open->label), open->begin, trace::now());
+  const std::int64_t end = trace::now();
+  if (open->observed) {
+    trace::Work& work = open->label.work;
+    work.begin = open->begin, work.end = end;
+    trace::end_work(work);
+  }
+  trace::add_span(open->track, std::move(open->label), open->begin, end);
 }
 
 // Below 2^53, so that every reader of JSON keeps it.

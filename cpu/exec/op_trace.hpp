@@ -28,6 +28,7 @@ class OpTrace {
     trace::Label label;
     trace::Track track;
     std::int64_t begin;
+    bool observed = false;
   };
   void start(const Op&, const Task&, std::uint64_t arrow);
   void finish() noexcept;

@@ -162,31 +162,54 @@ class MemoryOpsRun final : public PollingRun {
 };
 
 /// Where the end of a copy is, in words.
-const char* place_of(CUmemorytype kind, const void* address) {
-  if (kind == CU_MEMORYTYPE_HOST) return "host";
-  if (kind == CU_MEMORYTYPE_DEVICE) return "device";
-  if (kind == CU_MEMORYTYPE_ARRAY) return "array";
+using Place = trace::Work::Place;
+
+Place place_of(CUmemorytype kind, const void* address) {
+  if (kind == CU_MEMORYTYPE_ARRAY) return Place::array;
   const AllocationRef found = MemoryMap::instance().find(reinterpret_cast<std::uintptr_t>(address));
-  if (found && found->kind == MemoryKind::managed) return "managed";
   const bool on_host =
       !found || found->kind == MemoryKind::host || found->kind == MemoryKind::registered;
-  return on_host ? "host" : "device";
+  if (kind == CU_MEMORYTYPE_HOST || (on_host && kind != CU_MEMORYTYPE_DEVICE))
+    return found && on_host ? Place::pinned : Place::pageable;
+  if (kind == CU_MEMORYTYPE_DEVICE) return Place::device;
+  return found->kind == MemoryKind::managed ? Place::managed : Place::device;
+}
+
+const char* name_of(Place place) {
+  switch (place) {
+    case Place::device:
+      return "device";
+    case Place::array:
+      return "array";
+    case Place::managed:
+      return "managed";
+    default:
+      return "host";
+  }
 }
 
 }  // namespace
 
 trace::Label CopyOp::label() const {
   trace::Label label{"copy", "copy "};
-  label.name.append(place_of(params.srcMemoryType, box.src))
-      .append(" to ")
-      .append(place_of(params.dstMemoryType, box.dst));
-  label.arguments.add("bytes", std::uint64_t{box.width} * box.height * box.depth);
+  trace::Work& work = label.work;
+  work.kind = trace::Work::Kind::copy;
+  work.source = staged.empty() ? place_of(params.srcMemoryType, box.src) : Place::pageable;
+  work.destination = place_of(params.dstMemoryType, box.dst);
+  work.bytes = std::uint64_t{box.width} * box.height * box.depth;
+  label.name.append(name_of(work.source)).append(" to ").append(name_of(work.destination));
+  label.arguments.add("bytes", work.bytes);
   return label;
 }
 
 trace::Label FillOp::label() const {
   trace::Label label{"copy", "fill"};
-  label.arguments.add("bytes", std::uint64_t{params.width} * params.elementSize * params.height);
+  trace::Work& work = label.work;
+  work.kind = trace::Work::Kind::fill;
+  work.bytes = std::uint64_t{params.width} * params.elementSize * params.height;
+  work.value = params.value;
+  work.destination = place_of(CU_MEMORYTYPE_UNIFIED, reinterpret_cast<const void*>(params.dst));
+  label.arguments.add("bytes", work.bytes);
   return label;
 }
 

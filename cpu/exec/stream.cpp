@@ -54,6 +54,8 @@ std::uint64_t Stream::push(Ref<Op> op) {
     const std::lock_guard lock{mutex_};
     queue_.push_back(std::move(op));
     number = submitted_.load(std::memory_order_relaxed) + 1;
+    if (queued != 0) [[unlikely]]
+      trace::note_queued(arrow_number(id_, number));
     submitted_.store(number, std::memory_order_release);
     if (!active_) {
       active_ = idle = true;

@@ -27,6 +27,7 @@ class GraphLaunchOp final : public Op {
   [[nodiscard]] trace::Label label() const override {
     trace::Label label{"graph", "graph"};
     label.arguments.add("nodes", plan_->steps.size());
+    label.work.kind = trace::Work::Kind::graph;
     return label;
   }
 

@@ -22,7 +22,7 @@
 
 namespace cucpu::trace {
 
-std::atomic<bool> g_is_on{false};
+std::atomic<unsigned> g_uses{0};
 
 namespace {
 
@@ -272,14 +272,14 @@ struct ThreadBuffer {
 };
 
 void record(Event event) noexcept try {
-  if (t_has_ended) return;
+  if (t_has_ended || !has(kTimeline)) return;
   static thread_local ThreadBuffer thread;
   thread.buffer.add(std::move(event));
 } catch (...) {  // no memory: the event is lost
 }
 
 void at_exit() {
-  g_is_on.store(false);
+  g_uses.fetch_and(~static_cast<unsigned>(kTimeline));
   Buffer::flush_all();
 }
 
@@ -302,7 +302,7 @@ void start_from_environment() {
       return;
     }
     std::atexit(at_exit);
-    g_is_on.store(true);
+    g_uses.fetch_or(kTimeline);
   });
 }
 
@@ -359,10 +359,22 @@ void end_range(std::uint64_t number, Label label) noexcept {
   record({'e', kThisThread, now(), 0, number, std::move(label)});
 }
 
-void Call::record() const noexcept try {
-  Label label{"api", function_};
+void Call::enter(const char* function, const void* parameters) noexcept {
+  call_ = ApiCall{function, parameters, false, 0, 0, 0, 0, 0};
+  is_observed_ = begin_call(call_);
+  begin_ = now();
+}
+
+void Call::leave() noexcept try {
+  const std::int64_t end = now();
+  if (is_observed_) {
+    call_.begin = begin_, call_.end = end, call_.result = code_;
+    end_call(call_);
+  }
+  if (!has(kTimeline)) return;
+  Label label{"api", call_.function};
   if (code_ != 0) label.arguments.add("result", static_cast<std::uint64_t>(code_));
-  add_span(kThisThread, std::move(label), begin_, now());
+  add_span(kThisThread, std::move(label), begin_, end);
 } catch (...) {
 }
 

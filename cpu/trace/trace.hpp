@@ -8,12 +8,18 @@
 #include <string>
 #include <string_view>
 
+#include "cpu/trace/observer.hpp"
+#include "cpu/trace/parameters.hpp"
+
 namespace cucpu::trace {
 
-extern std::atomic<bool> g_is_on;
+/// Who wants to know what happens.
+enum Use : unsigned { kTimeline = 1, kObserver = 2 };
+extern std::atomic<unsigned> g_uses;
 
-/// Whether this process records. All that a program pays for the timeline while it is off.
-inline bool is_on() noexcept { return g_is_on.load(std::memory_order_relaxed); }
+/// Whether anybody does. All that a program pays for the timeline and for CUPTI while both are off.
+inline bool is_on() noexcept { return g_uses.load(std::memory_order_relaxed) != 0; }
+inline bool has(Use use) noexcept { return g_uses.load(std::memory_order_relaxed) & use; }
 
 /// Records from now on, if CUCORE_TRACE names a file or a folder. Once per process.
 void start_from_environment();
@@ -27,6 +33,7 @@ inline constexpr Track kThisThread = 0;
 constexpr Track stream_track(std::uint64_t stream, unsigned lane = 0) noexcept {
   return stream << 12 | (lane & 0xfff);
 }
+constexpr std::uint64_t stream_of(Track track) noexcept { return track >> 12; }
 void name_stream(std::uint64_t stream, const std::string& name);
 
 /// The members of a JSON object.
@@ -46,6 +53,7 @@ struct Label {
   const char* category = "";
   std::string name;
   Arguments arguments{};
+  Work work{};  ///< for an observer: what an operation does
 };
 
 /// Records what happened from `begin` to `end`.
@@ -85,20 +93,33 @@ class Scope {
 /// A call of the driver API.
 class Call {
  public:
-  explicit Call(const char* function) noexcept : begin_{is_on() ? now() : 0}, function_{function} {}
+  explicit Call(const char* function) noexcept {
+    if (is_on()) [[unlikely]]
+      enter(function, nullptr);
+  }
+  /// `parameters`: those of the call, in the order and with the layout of a struct of them.
+  template <class... P>
+  Call(const char* function, const Parameters<P...>& parameters) noexcept {
+    if (is_on()) [[unlikely]]
+      enter(function, parameters.pack(packed_));
+  }
   ~Call() {
     if (begin_ != 0) [[unlikely]]
-      record();
+      leave();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   void set_result(int code) noexcept { code_ = code; }
 
  private:
-  void record() const noexcept;
-  std::int64_t begin_;
-  const char* function_;
+  void enter(const char* function, const void* parameters) noexcept;
+  void leave() noexcept;
+  std::int64_t begin_ = 0;
   int code_ = 0;
+  // With a value only while begin_ is not 0.
+  bool is_observed_;
+  ApiCall call_;
+  PackedParameters packed_;
 };
 
 }  // namespace cucpu::trace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every rendered header in one C translation unit. */
 #include "cucore/abi/cufile.h"
+#include "cucore/abi/cupti.h"
 #include "cucore/abi/driver.h"
 #include "cucore/abi/nvfatbin.h"
 #include "cucore/abi/nvjitlink.h"
