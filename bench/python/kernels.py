@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares kernels on the CPU device with native C++, PoCL and Numba's parallel CPU code; prints ratios.
 
-    python bench/python/kernels.py [--build FOLDER] [--rounds N] [--threads N] [--markdown FILE] [--set ten|more|all] [kernel ...]
+    python bench/python/kernels.py [--build FOLDER] [--rounds N] [--threads N] [--markdown FILE] [--set ten|more|all] [--avx2] [kernel ...]
 
 All sides run alternately in this process and in the same memory, because the memory layout can matter more than the code. Every result
 is compared with NumPy before it is timed. The measure is processor time of all threads, which other programs disturb least: the median
@@ -22,9 +22,10 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
-from kernel_bench import more, page, ten
+from kernel_bench import images, more, networks, page, primitives, quantized, records, simulation, ten
 from kernel_bench.case import CASES
 from kernel_bench.compiling import compiling
 from kernel_bench.device import Device
@@ -37,6 +38,25 @@ from kernel_bench.sides.pocl import Pocl
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "bench/cpp/kernels"
+FAMILIES = {
+    ten: "source",
+    more: "more",
+    images: "images",
+    simulation: "simulation",
+    networks: "networks",
+    quantized: "quantized",
+    primitives: "primitives",
+}
+
+
+TITLES = {"avx512": "AVX-512", "avx2": "AVX2", "aarch64": "AArch64"}
+
+
+def target_name(avx2: bool) -> str:
+    if platform.machine() != "x86_64":
+        return platform.machine()
+    has_avx512 = " avx512f " in Path("/proc/cpuinfo").read_text()
+    return "avx512" if has_avx512 and not avx2 else "avx2"
 
 
 def set_threads(count: int) -> None:
@@ -74,12 +94,20 @@ def main() -> int:
     parser.add_argument(
         "--times", action="store_true", help="processor times in milliseconds too (for work on one machine)"
     )
+    parser.add_argument(
+        "--avx2",
+        action="store_true",
+        help="both sides without AVX-512 (CUCORE_CPU_FEATURES=-avx512f), on a processor that has it",
+    )
     parser.add_argument("kernels", nargs="*", help="parts of names; all when none is given")
     arguments = parser.parse_args()
     set_threads(arguments.threads)
     os.environ.setdefault("CUCORE_CPU_TIER", "optimized")
     driver = (arguments.build / "cpu/libcucore_cpu.so").resolve()
-    library = (arguments.build / "bench/cpp/kernels/libbench_native.so").resolve()
+    if arguments.avx2 and target_name(False) == "avx512":
+        os.environ["CUCORE_CPU_FEATURES"] = "-avx512f"
+    native_name = "libbench_native_avx2.so" if arguments.avx2 else "libbench_native.so"
+    library = (arguments.build / "bench/cpp/kernels" / native_name).resolve()
     for needed in (driver, library):
         if not needed.exists():
             print(
@@ -87,7 +115,7 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 2
-    device = Device(driver, "".join((SOURCES / name).read_text() for name in ("source.cu", "more.cu")))
+    device = Device(driver, "".join((SOURCES / f"{name}.cu").read_text() for name in FAMILIES.values()))
     if arguments.ptx:
         arguments.ptx.write_bytes(device.ptx.rstrip(b"\0"))
     native = Native(library)
@@ -104,7 +132,6 @@ def main() -> int:
     rows: list[page.Row] = []
     for make in CASES:
         in_ten = make.__module__ == ten.__name__
-        assert in_ten or make.__module__ == more.__name__
         if arguments.set not in ("all", "ten" if in_ten else "more"):
             continue
         if arguments.kernels and not any(part in make.__name__ for part in arguments.kernels):
@@ -120,14 +147,32 @@ def main() -> int:
     if total is not None:
         means = "".join(f"{page.cell(page.mean(rows, side)):>8}" for side in others)
         print(f"{'geometric mean of the ten':<28}{page.cell(total):>7}{page.verdict(total, page.MEAN_GOAL):>13}{means}")
-    parts = {"ten": page.of_ten(rows, list(others)), "more": page.of_more(rows), "slowest": page.slowest(rows)}
+    parts: dict[str, str] = {}
     if not arguments.kernels:
         parts["launches"] = page.launches(launch_times(sides, arguments.rounds))
         print("\n" + parts["launches"])
         parts["compiling"] = page.compiled(compiling(driver, device.ptx.rstrip(b"\0").decode(), arguments.rounds))
         print("\n" + parts["compiling"])
     if arguments.markdown:
-        page.write(arguments.markdown, {"machine": f"{about}{'; ' + versions if versions else ''}.", **parts})
+        target = target_name(arguments.avx2)
+        ratios = {
+            row.key: {
+                side: round(row.times[side].over(row.times["native"]), 3) for side in row.times if side != "native"
+            }
+            for row in rows
+        }
+        here = records.Record(
+            target,
+            TITLES[target],
+            about + (f"; {versions}" if versions else ""),
+            date.today().isoformat(),
+            ratios=ratios,
+        )
+        records.save(here)
+        shown = records.load()
+        machines = "\n".join(f"- **{record.title}**: {record.about}, {record.date}." for record in shown)
+        tables = {"ten": page.of_ten(shown), "more": page.of_more(shown), "slowest": page.slow(shown)}
+        page.write(arguments.markdown, {"machine": machines, **tables, **parts})
         subprocess.run(
             [sys.executable, str(ROOT / "bench/front_page.py")], check=True
         )  # which shows the geometric mean

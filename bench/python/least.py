@@ -16,6 +16,7 @@ from typing import Any
 # The calls of bench/python/overhead.py with a placeholder for the function; other rows have no arguments.
 CALLS = {
     "event_record": "f(x)", "stream_wait": "f(x)", "graph_launch_20": "f(x)", "graph_update_20": "f(x)",
+    "graph_launch_1000": "f(x)", "graph_update_1000": "f(x)",
     "alloc_free_4k": "g(f(4096, stream=x), x)", "alloc_free_1m": "g(f(4096, stream=x), x)", "b_alloc_free_4k": "g(f(4096, x), x)",
     "fill_4k": "f(0, stream=x)", "b_device_get_attribute": "f(x, 0)", "b_device_get_name": "f(64, 0)", "b_stream_query": "f(x)",
     "b_runtime_stream_query": "f(x)", "b_event_record": "f(x, x)", "get_kernel": "f('k3')", "b_library_get_kernel": "f(x, b'k3')",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 from pages import large_page
@@ -102,10 +103,10 @@ suite.run("copy_1m_to_host", lambda: copy_call(1 << 20, False), drain, batch=20)
 
 
 # ---- graphs
-def captured() -> Any:
+def captured(launches: int = 20) -> Any:
     builder = stream.create_graph_builder()
     builder.begin_building()
-    for _ in range(20):
+    for _ in repeat(None, launches):
         launch(builder, config, kernels[0])
     return builder.end_building()
 
@@ -119,19 +120,23 @@ def instantiate_call() -> Callable[[], Any]:
     return lambda: builder.complete().close()
 
 
-def update_call() -> Callable[[], Any]:
-    builder, whole = captured(), captured().complete()
+def update_call(launches: int = 20) -> Callable[[], Any]:
+    builder, whole = captured(launches), captured(launches).complete()
     return lambda: whole.update(builder)
 
 
-def graph_launch_call() -> Callable[[], Any]:
-    graph = captured().complete()
+def graph_launch_call(launches: int = 20) -> Callable[[], Any]:
+    graph = captured(launches).complete()
     return lambda: graph.launch(stream)
 
 
 suite.run("graph_instantiate_20", instantiate_call, drain, batch=10)
 suite.run("graph_update_20", update_call, drain, batch=10)
 suite.run("graph_launch_20", graph_launch_call, drain, batch=50)
+if not COUNTED:
+    suite.run("graph_capture_1000", lambda: lambda: captured(1000).close(), drain, batch=1)
+    suite.run("graph_update_1000", lambda: update_call(1000), drain, batch=1)
+    suite.run("graph_launch_1000", lambda: graph_launch_call(1000), drain, batch=1)
 
 # ---- cuda.bindings: one row for every kind of argument and result
 attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE

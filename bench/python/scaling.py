@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tables import replace_table
 
 PROCESSES = (1, 2, 3, 4)
 SIZES = (4 << 10, 64 << 10, 1 << 20, 16 << 20)
@@ -248,13 +248,7 @@ def main() -> None:
     text = tables()
     print(text)
     if given.docs:
-        page = given.docs.read_text()
-        new, count = re.subn(
-            r"(<!-- measured -->\n).*?(<!-- end -->)", lambda m: m[1] + text + "\n" + m[2], page, flags=re.S
-        )
-        if count != 1:
-            raise SystemExit(f"{given.docs} has no place for the tables")
-        given.docs.write_text(new)
+        replace_table(given.docs, "measured", text)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tools cost: the time of kernels on the CPU device with kernel coverage and with a timeline, against the plain run.
+"""What the tools cost: the time of kernels on the CPU device with each of them, against the plain run.
 
-    python bench/python/tools_cost.py [--json FILE] [KERNEL...]
+    python bench/python/tools_cost.py [--json FILE] [--modes MODE,...] [KERNEL...]
 
 Every mode runs in a process of its own, on one host thread, and processor time is measured: the numbers depend little on the load of
-the machine. A kernel runs until it has taken a fifth of a second; the fastest of five such runs counts.
+the machine. A kernel runs until it has taken a fifth of a second; the fastest of five such runs counts. Modes that run a kernel thread
+by thread (debug mode, random schedules) have fewer elements, and are compared with a plain run of as many.
 """
 
 from __future__ import annotations
@@ -71,20 +72,48 @@ extern "C" __global__ void matmul(float* y, const float* x, float a, int n) {
   }
   y[j * w + i] = sum;
 }
-"""
-ELEMENTS = 1 << 20
-# kernel: grid and block
-SHAPES = {
-    "saxpy": ((ELEMENTS // 256,), (256,)),
-    "block_sum": ((ELEMENTS // 256,), (256,)),
-    "escape": ((ELEMENTS // 256,), (256,)),
-    "stencil": ((1024 // 16, 1024 // 16), (16, 16)),
-    "matmul": ((16, 16), (16, 16)),
+
+extern "C" __global__ void histogram(float* y, const float* x, float a, int n) {
+  __shared__ unsigned bins[256];
+  bins[threadIdx.x] = 0;
+  __syncthreads();
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += blockDim.x * gridDim.x)
+    atomicAdd(&bins[(int)(x[i] * 255.0f)], 1u);
+  __syncthreads();
+  atomicAdd((unsigned*)y + threadIdx.x, bins[threadIdx.x]);
 }
-MODES = ("plain", "coverage", "timeline")
+"""
+MANY, FEW = 1 << 20, 1 << 14  # elements
 
 
-def measure(names: list[str]) -> dict[str, float]:
+def shapes(elements: int) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Grid and block of each kernel."""
+    line = ((elements // 256,), (256,))
+    return {
+        "saxpy": line,
+        "block_sum": line,
+        "escape": line,
+        "stencil": ((1024 // 16, elements // 1024 // 16), (16, 16)),
+        "matmul": ((16, 16) if elements == MANY else (4, 4), (16, 16)),
+        "histogram": ((64,), (256,)),
+    }
+
+
+# mode: its variables, and how many elements its kernels have. {folder} is a folder for its files.
+MODES: dict[str, tuple[dict[str, str], int]] = {
+    "coverage": ({"CUCORE_COVERAGE": "{folder}"}, MANY),
+    "timeline": ({"CUCORE_TRACE": "{folder}/trace.json"}, MANY),
+    "debug": ({"CUCORE_DEBUG": "1"}, FEW),
+    "schedules": ({"CUCORE_CPU_SCHEDULE": "seed:1"}, FEW),
+    "memory": ({"CUCORE_CHECK": "memory"}, MANY),
+    "init": ({"CUCORE_CHECK": "init"}, MANY),
+    "race": ({"CUCORE_CHECK": "race"}, MANY),
+    "sync": ({"CUCORE_CHECK": "sync"}, MANY),
+    "all checks": ({"CUCORE_CHECK": "all"}, MANY),
+}
+
+
+def measure(names: list[str], elements: int) -> dict[str, float]:
     """Seconds per launch, in this process."""
     import numpy as np
     from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
@@ -94,36 +123,37 @@ def measure(names: list[str]) -> dict[str, float]:
     stream = device.create_stream()
     options = ProgramOptions(arch=f"sm_{device.arch}")
     code = Program(SOURCE, "c++", options).compile("cubin")
-    x = device.allocate(4 * ELEMENTS, stream=stream)
-    y = device.allocate(4 * ELEMENTS, stream=stream)
-    x.copy_from(np.linspace(0, 1, ELEMENTS, dtype=np.float32), stream=stream)
+    x = device.allocate(4 * MANY, stream=stream)
+    y = device.allocate(4 * MANY, stream=stream)
+    x.copy_from(np.linspace(0, 1, MANY, dtype=np.float32), stream=stream)
     y.fill(0, stream=stream)
     result = {}
     for name in names:
         kernel = code.get_kernel(name)
-        config = LaunchConfig(grid=SHAPES[name][0], block=SHAPES[name][1])
+        grid, block = shapes(elements)[name]
+        config = LaunchConfig(grid=grid, block=block)
 
         def run(times: int, kernel=kernel, config=config) -> float:
             start = time.process_time()
             for _ in range(times):
-                launch(stream, config, kernel, y, x, np.float32(0.5), np.int32(ELEMENTS))
+                launch(stream, config, kernel, y, x, np.float32(0.5), np.int32(elements))
             stream.sync()
             return (time.process_time() - start) / times
 
-        run(3)
-        times = max(1, int(0.2 / run(1)))
-        result[name] = min(run(times) for _ in range(5))
+        first = run(1)
+        if first < 0.2:
+            run(3)
+            first = run(1)
+        times = max(1, int(0.2 / first))
+        result[name] = min(run(times) for _ in range(5)) if first < 1 else first
     return result
 
 
-def measure_mode(mode: str, names: list[str]) -> dict[str, float]:
+def measure_mode(variables: dict[str, str], names: list[str], elements: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, CUCORE_DEVICE="cpu", CUCORE_CPU_TIER="optimized", CUCORE_CPU_THREADS="1")
-        if mode == "coverage":
-            environment["CUCORE_COVERAGE"] = folder
-        if mode == "timeline":
-            environment["CUCORE_TRACE"] = str(Path(folder, "trace.json"))
-        command = [sys.executable, __file__, "--measure", *names]
+        environment |= {name: value.format(folder=folder) for name, value in variables.items()}
+        command = [sys.executable, __file__, "--measure", str(elements), *names]
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return {name: float(seconds) for name, seconds in json.loads(done.stdout).items()}
 
@@ -131,19 +161,25 @@ def measure_mode(mode: str, names: list[str]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--modes", help=f"of {', '.join(MODES)}; all of them by default")
+    parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
     parser.add_argument("kernels", nargs="*", metavar="KERNEL")
     arguments = parser.parse_args()
-    names = arguments.kernels or list(SHAPES)
+    names = arguments.kernels or list(shapes(MANY))
     if arguments.measure:
-        print(json.dumps(measure(names)))
+        print(json.dumps(measure(names, arguments.measure)))
         return
-    times = {mode: measure_mode(mode, names) for mode in MODES}
-    print(f"{'kernel':<12}{'plain':>12}{'coverage':>12}{'timeline':>12}")
+    modes = {mode: MODES[mode] for mode in (arguments.modes.split(",") if arguments.modes else MODES)}
+    plain = {elements: measure_mode({}, names, elements) for elements in (MANY, FEW)}
+    times = {mode: measure_mode(variables, names, elements) for mode, (variables, elements) in modes.items()}
+    print(f"{'kernel':<12}{'plain':>12}" + "".join(f"{mode:>12}" for mode in modes))
     for name in names:
-        plain = times["plain"][name]
-        ratios = "".join(f"{times[mode][name] / plain:>11.2f}x" for mode in MODES[1:])
-        print(f"{name:<12}{1e6 * plain:>9.0f} us{ratios}")
+        ratios = "".join(
+            f"{times[mode][name] / plain[elements][name]:>11.2f}x" for mode, (_, elements) in modes.items()
+        )
+        print(f"{name:<12}{1e6 * plain[MANY][name]:>9.0f} us{ratios}")
+    times["plain"] = plain[MANY]
+    times[f"plain, {FEW} elements"] = plain[FEW]
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(times, indent=1) + "\n")
 

@@ -11,9 +11,11 @@
 #include <llvm/IR/OptBisect.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Target/TargetMachine.h>
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -152,6 +154,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     if (!settings.coverage_folder.empty() && settings.width == 0 && job.block->x % 32 == 0)
       c.vector.width = 32;
     c.vector.small_grid = job.small_grid;
+    c.vector.check = job.check;
     c.vector.baseline_beyond = baseline_beyond(job, settings);
     c.vector.target = c.target;
   }
@@ -198,7 +201,7 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
   const auto module = parse(bitcode, context, *generator->target());
   CompileJob job;
   job.optimization = optimization;
-  job.check = settings.check->kinds != 0;
+  job.check = settings.check->kinds;
   job.schedule = settings.schedule.has_value();
   job.debug = debug;
   Compilation c{*module, job, settings, instrumentation};
@@ -211,13 +214,26 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
   return {std::move(c.code.object), std::move(c.names)};
 }
 
+/// A compilation that takes this long has used megabytes of memory, and far longer than it takes to
+/// give them back.
+constexpr auto kLong = std::chrono::milliseconds{200};
+
+/// LLVM has freed what it used; glibc would keep all of it for the process.
+void return_memory() noexcept {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 void in_compiler(const std::string& what, std::string_view input, const Settings& settings,
                  const std::function<void()>& work, std::span<const int> optimizations) try {
   host_target();
   for (const int optimization : optimizations) initialize_codegen_passes(optimization);
+  const auto start = std::chrono::steady_clock::now();
   with_crash_recovery(work);
+  if (std::chrono::steady_clock::now() - start >= kLong) return_memory();
 } catch (const LoadError&) {
   throw;
 } catch (const std::bad_alloc&) {

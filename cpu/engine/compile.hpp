@@ -23,7 +23,7 @@ struct CompileJob {
   std::optional<Dim3> block;
   bool small_grid = true;  ///< nctaid * ntid < 2^31 in every dimension
   int optimization = 4;
-  bool check = false;     ///< scalar code with the instrumentation of check mode (CUCORE_CHECK)
+  unsigned check = 0;     ///< the check::Kinds of check mode (CUCORE_CHECK); 0: none
   bool schedule = false;  ///< scalar code with schedule points (CUCORE_CPU_SCHEDULE)
   bool debug = false;     ///< debug mode: scalar code on fibers, not optimized, nothing inlined
   /// Code for launches whose parameters satisfy `ObjectCode::assumed` and `reached`.

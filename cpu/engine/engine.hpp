@@ -42,6 +42,7 @@ struct KernelInfo {
   std::optional<Dim3> required_block;       ///< .reqntid
   std::optional<Dim3> required_cluster;     ///< .reqnctapercluster
   bool explicit_cluster = false;            ///< .explicitcluster
+  bool blocks_are_clusters = false;         ///< the grid of a launch counts clusters
   bool tile = false;                        ///< of Tile IR: launched with `required_block`
   std::uint32_t ptx_version = 0;            ///< 94 for .version 9.4
   std::uint32_t target = 0;                 ///< 90 for .target sm_90
@@ -84,8 +85,9 @@ class LoadError : public std::runtime_error {
 };
 
 struct LoadOptions {
-  std::string name = "ptx";  ///< used in diagnostics
-  int optimization = 4;      ///< CU_JIT_OPTIMIZATION_LEVEL, 0..4
+  std::string name = "ptx";   ///< used in diagnostics
+  std::uint32_t target = 90;  ///< of the device that the code runs on: 90 for sm_90
+  int optimization = 4;       ///< CU_JIT_OPTIMIZATION_LEVEL, 0..4
   std::string* info_log = nullptr;
 };
 

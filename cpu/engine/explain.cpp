@@ -30,7 +30,7 @@ ThreadCodeOf translate_text(std::string_view text, const Settings& settings) {
   in_compiler("explain", text, settings, [&] {
     ptx::Diagnostics diagnostics{"ptx"};
     const ptx::Parsed parsed =
-        ptx::parse(std::string{text}, diagnostics, environment::compute_capability().target());
+        ptx::parse_for_any(std::string{text}, diagnostics, environment::targets());
     if (diagnostics.failed() || !parsed.module)
       throw LoadError{parsed.code ? parsed.code : 218, diagnostics.log()};
     llvm::LLVMContext context;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpu/engine/check/check.hpp"
+#include "cpu/engine/check/lane_checker.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/run/time_limit.hpp"
@@ -98,7 +99,7 @@ CompileJob JitKernel::job_for(const Kind& kind) const {
   job.block = kind.block;
   job.small_grid = kind.small_grid;
   job.optimization = source.optimization;
-  job.check = source.settings.check->kinds != 0;
+  job.check = source.settings.check->kinds;
   job.schedule = source.settings.schedule.has_value();
   job.debug = source.debug;
   job.aligned = kind.aligned;
@@ -108,8 +109,8 @@ CompileJob JitKernel::job_for(const Kind& kind) const {
 std::shared_ptr<const JitCode> JitKernel::compile(const Kind& kind, bool may_be_baseline) const {
   const ThreadCode& source = *module_.thread_code();
   CompileJob job = job_for(kind);
-  if (source.settings.width != 1 && job.optimization > 0 && !job.check && !job.schedule) {
-    job.may_be_baseline = may_be_baseline && may_start_in_baseline(source);
+  if (source.settings.width != 1 && job.optimization > 0 && !job.schedule) {
+    job.may_be_baseline = may_be_baseline && !job.check && may_start_in_baseline(source);
     if (auto object = source.object(job)) return vector(kind, std::move(*object));
   }
   return scalar(kind);
@@ -170,8 +171,14 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   code->debug = module_.thread_code()->debug;
   code->object = std::move(object.object);
   code->kernel = info_.name;
-  if (settings.check->kinds != 0)
+  if (settings.check->kinds != 0 && object.fibers) {
     code->make_observer = [options = settings.check] { return std::make_unique<Checker>(options); };
+  } else if (settings.check->kinds != 0) {
+    code->make_observer = [options = settings.check] {
+      return std::make_unique<LaneChecker>(options);
+    };
+    code->parallel_observer = LaneChecker::is_parallel(*settings.check);
+  }
   code->has_schedule_points = settings.schedule.has_value();
   code->assumed = std::move(object.assumed);
   code->reached = std::move(object.reached);
@@ -187,7 +194,8 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   code->waits_for_blocks = object.waits_for_blocks;
   code->baseline = object.baseline;
   // Optimized code replaces baseline code between two blocks.
-  code->iterates_blocks = object.runs_on && !object.baseline;
+  code->iterates_blocks =
+      object.runs_on && !object.baseline && (!code->make_observer || code->parallel_observer);
   code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](
                       std::uintptr_t pc) -> std::string {
     // Functions of the same object may lie before the entry point.

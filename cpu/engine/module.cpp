@@ -7,7 +7,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "cpu/base/compute_capability.hpp"
+#include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/coverage/count.hpp"
 #include "cpu/engine/coverage/counters.hpp"
 #include "cpu/engine/device_runtime.hpp"
@@ -63,8 +63,7 @@ std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view
   for (std::size_t i = 0; i < texts.size(); ++i) {
     ptx::Diagnostics diagnostics{texts.size() == 1 ? options.name
                                                    : options.name + "." + std::to_string(i)};
-    ptx::Parsed parsed =
-        ptx::parse(std::string{texts[i]}, diagnostics, environment::compute_capability().target());
+    ptx::Parsed parsed = ptx::parse(std::string{texts[i]}, diagnostics, options.target);
     if (diagnostics.failed() || !parsed.module) {
       log += diagnostics.log();
       if (code == 0) code = parsed.code ? parsed.code : 218;
@@ -166,6 +165,8 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
     TranslateOptions how;
     how.gpu_nans = settings.nans != Settings::Nans::host;
     how.exact_nans = settings.nans == Settings::Nans::exact;
+    how.shared_variables = (settings.check->kinds & check::kMemory) != 0;
+    how.copies = (settings.check->kinds & check::kRace) != 0;
     how.debug = code->debug;
     if (how.debug)
       how.ptx_files = write_debug_texts(settings, ptx);

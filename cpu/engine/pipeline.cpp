@@ -137,7 +137,12 @@ constexpr Action llvm_module{Action::Kind::llvm, [](C& c) { c.analyses->run(c.mo
 
 // ---- Conditions ----
 
-constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check; }};
+constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check != 0; }};
+constexpr Condition kCheckedThreads{"check mode, scalar path",
+                                    [](const C& c) { return c.job.check != 0 && !c.job.block; }};
+constexpr Condition kCheckedLanes{"check mode, vector path", [](const C& c) {
+                                    return c.job.check != 0 && c.job.block.has_value();
+                                  }};
 constexpr Condition kRandomSchedule{"random schedule", [](const C& c) { return c.job.schedule; }};
 constexpr Condition kNoDebugger{"not in debug mode", [](const C& c) { return !c.job.debug; }};
 constexpr Condition kCoverage{"kernel coverage", [](const C& c) { return c.coverage != nullptr; }};
@@ -185,7 +190,7 @@ void find_needs(C& c) {
   c.needs = find_thread_needs(*c.function);
   c.code.waits_for_blocks = c.needs.spins;
   c.code.recursive = c.needs.recursive && !c.job.block;
-  const bool serial = c.job.check || c.job.debug || c.job.schedule;
+  const bool serial = c.job.check != 0 || c.job.debug || c.job.schedule;
   c.code.fibers = !c.job.block && (c.needs.fibers || serial);
 }
 
@@ -276,7 +281,10 @@ constexpr Pass kKernel[] = {
     {"extract-kernel", transform([](C& c) { extract_kernel(*c.function, c.job.debug); })},
     {"always-inline", llvm_module<lp::always_inline>},
     {"globaldce", llvm_module<lp::globaldce>},
-    {"instrument-locals", on_module<instrument_locals>, kCheckMode},
+    {"reject-unsupported-checks",
+     transform([](C& c) { c.refusal = find_unsupported_by_lane_checks(c.module, c.job.check); }),
+     kCheckedLanes},
+    {"instrument-locals", on_module<instrument_locals>, kCheckedThreads},
     {"sroa", llvm_each<lp::sroa>, kNoDebugger},
     {"simplifycfg", llvm_each<lp::simplifycfg>, kNoDebugger},
     {"trap-state-space-violations", on_module<trap_state_space_violations>},
@@ -287,7 +295,8 @@ constexpr Pass kKernel[] = {
     {"check-peer-access",
      transform([](C& c) { c.code.reached = check_peer_access(c.module, c.job.aligned); }),
      kSeveralDevices},
-    {"instrument", on_module<instrument>, kCheckMode},
+    {"instrument", transform([](C& c) { instrument(c.module, c.job.block.has_value()); }),
+     kCheckMode},
     {"insert-schedule-points", on_module<insert_schedule_points>, kRandomSchedule},
     {"thread-code", point([](C& c) {  // CUCORE_CPU_DUMP=thread
        dump(c.settings.dump_thread, c.settings, c.job.kernel + ".thread.ll", c.module);
@@ -425,7 +434,7 @@ constexpr Pass kFunctions[] = {
     {"check-peer-access", transform([](C& c) { check_peer_access(c.module, false); }),
      kSeveralDevices},
     {"instrument-locals", on_module<instrument_locals>, kCheckMode},
-    {"instrument", on_module<instrument>, kCheckMode},
+    {"instrument", transform([](C& c) { instrument(c.module, false); }), kCheckMode},
     {"insert-schedule-points", on_module<insert_schedule_points>, kRandomSchedule},
     {"find-f64-nans", analysis(find_f64_nans)},
     {"lower-functions", on_module<lower_functions>, kAlways, true},
@@ -595,6 +604,11 @@ Translation thread_code(std::span<const ptx::Module* const> modules, LLVMContext
 void compile_kernel(Compilation& c) {
   run(kKernelStage, c);
   if (!c.job.block) return run(kScalarPath, c);
+  if (!c.refusal.empty()) return;
+  if (c.job.check != 0 && c.needs.spins) {
+    c.refusal = "check mode: its blocks wait for other blocks";
+    return;
+  }
   if (c.needs.recursive) {
     c.refusal = "calls functions that are not inlined";
     return;

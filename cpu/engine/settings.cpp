@@ -7,6 +7,7 @@
 
 #include "cpu/base/environment.hpp"
 #include "cpu/engine/engine.hpp"
+#include "cpu/engine/jit/host_target.hpp"
 #include "cpu/engine/pipeline.hpp"
 
 namespace cucpu {
@@ -32,6 +33,7 @@ Settings Settings::from_environment() try {
       refuse("CUCORE_CPU_W", value, expected);
     s.width = static_cast<unsigned>(width);
   }
+  (void)disabled_features();  // CUCORE_CPU_FEATURES, read once per process: host_target()
   s.report = flag("CUCORE_CPU_REPORT", false);
   s.times = flag("CUCORE_CPU_TIMES", false);
   s.strict = flag("CUCORE_CPU_STRICT", false);

@@ -72,8 +72,9 @@ void ThreadPool::spawn(bool extra) {
   ++alive_;
 }
 
-void ThreadPool::ensure_workers() {
-  while (alive_ < target_ && alive_ - blocked_ < target_) {
+void ThreadPool::ensure_workers(unsigned wanted) {
+  wanted = std::min(wanted, target_);
+  while (alive_ < target_ && alive_ - blocked_ < wanted) {
     try {
       spawn(false);
     } catch (...) {
@@ -85,7 +86,7 @@ void ThreadPool::ensure_workers() {
 
 void ThreadPool::start_first() {
   const auto lock = lock_mutex();
-  ensure_workers();
+  ensure_workers(1);
   started_.store(true, std::memory_order_release);
 }
 
@@ -123,10 +124,16 @@ void ThreadPool::post(Task& task) noexcept {
   ++ready_count_;
   work_.fetch_add(1, std::memory_order_release);
   if (spinning_ == 0) {
-    if (sleeping_ > waking_)
+    if (sleeping_ > waking_) {
       wake(waking_ + 1, lock);
-    else if (sleeping_ == 0 && alive_ > 0 && ready_count_ > 0)
-      try_kick_monitor(lock);  // all workers are busy
+    } else if (sleeping_ == 0 && alive_ > 0) {  // all workers are busy
+      const unsigned before = alive_;
+      try {
+        ensure_workers(busy_ + 1);
+      } catch (...) {  // no thread can be created: the existing workers will do the work
+      }
+      if (alive_ == before) try_kick_monitor(lock);
+    }
   }
 }
 
@@ -185,6 +192,7 @@ void ThreadPool::worker(bool extra) noexcept {
     Task* task = nullptr;
     Ref<GridRun> grid;
     if (take_work(lock, task, grid)) {
+      ++busy_;
       lock.unlock();
       if (task)
         task->drive();
@@ -192,6 +200,7 @@ void ThreadPool::worker(bool extra) noexcept {
         grid->task().drive();
       grid = nullptr;
       spin_then_lock(lock);
+      --busy_;
       continue;
     }
     if (extra && alive_ - blocked_ > target_) {
@@ -272,8 +281,10 @@ Progress ThreadPool::run_grid(const Ref<GridRun>& run) {
     // A waiting thread that will help by itself needs no wake-up. Read before the grid is shared:
     // afterwards other threads may end it and its task.
     const bool expected = t_worker && run->task().helped.exchange(false, std::memory_order_relaxed);
+    const auto wanted =
+        static_cast<unsigned>(std::min<std::uint64_t>(helpers, run->launch().parallelism() - 1));
     auto lock = lock_mutex();
-    ensure_workers();
+    ensure_workers(busy_ + wanted);
     Shared entry;
     try {
       entry.push_back(run);
@@ -281,13 +292,11 @@ Progress ThreadPool::run_grid(const Ref<GridRun>& run) {
       share = false;  // this thread runs the grid alone
     }
     if (share) {
-      run->helpers_left = helpers;
+      run->helpers_left = wanted;  // further threads would find no block to start
       shared_.splice(shared_.end(), entry);
       work_.fetch_add(1, std::memory_order_release);
     }
     if (share) {
-      const auto wanted =
-          static_cast<unsigned>(std::min<std::uint64_t>(helpers, run->launch().parallelism() - 1));
       wake(wanted - expected, lock);
       if (expected) {
         lock.unlock();

@@ -44,8 +44,8 @@ class GridRun : public Object {
   Ref<ExecutionContext> limited_context_;
 };
 
-/// Host threads, created on first use and never joined: a process may exit at any time without
-/// waiting for them.
+/// Host threads, created when work needs them and never joined: a process may exit at any time
+/// without waiting for them.
 class ThreadPool {
  public:
   static ThreadPool& instance();
@@ -112,7 +112,8 @@ class ThreadPool {
   void stop_sharing(const GridRun* run) noexcept;
   void spawn(bool extra);
   void start_first();
-  void ensure_workers();
+  /// Creates workers until `wanted` of them exist, at most `target_`. Throws if there is none.
+  void ensure_workers(unsigned wanted);
   /// Wakes sleeping workers until `wanted` workers look for work.
   void wake(unsigned wanted, std::unique_lock<std::mutex>& lock) noexcept;
   void kick_monitor(std::unique_lock<std::mutex>& lock);
@@ -130,6 +131,7 @@ class ThreadPool {
   std::atomic<bool> started_{false};  // true: at least one worker exists
   unsigned target_ = 1, alive_ = 0, sleeping_ = 0, spinning_ = 0, blocked_ = 0;
   unsigned waking_ = 0;  // sleeping workers that have been notified
+  unsigned busy_ = 0;    // workers with a task or a grid
 
   std::condition_variable monitor_sleep_;
   bool monitor_alive_ = false, monitor_awake_ = false;

@@ -121,8 +121,8 @@ int run(const Command& command) {
   for (const std::string& path : command.inputs) {
     texts.push_back(text_of(path));
     cucpu::ptx::Diagnostics diagnostics{path};
-    const auto parsed = cucpu::ptx::parse(texts.back(), diagnostics,
-                                          cucpu::environment::compute_capability().target());
+    const auto parsed =
+        cucpu::ptx::parse_for_any(texts.back(), diagnostics, cucpu::environment::targets());
     if (diagnostics.failed() || !parsed.module) {
       std::fputs(diagnostics.log().c_str(), stderr);
       failed = true;

@@ -38,4 +38,12 @@ int opencl_launches(ClEnqueue enqueue, ClFinish finish, void* queue, void* kerne
   return finish(queue);
 }
 
+/// Parallel regions that do nothing: what OpenMP takes to start and end work on all threads.
+void openmp_regions(int count, int threads) {
+  for (int i = 0; i < count; ++i) {
+#pragma omp parallel num_threads(threads)
+    { asm volatile("" ::: "memory"); }
+  }
+}
+
 }  // extern "C"

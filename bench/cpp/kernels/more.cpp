@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 extern "C" {
@@ -140,29 +141,48 @@ void attention(const float* q, const float* k, const float* v, float* out, int n
   }
 }
 
+// The same network as in more.cu.
 void sort_blocks(unsigned* data, int n) {
 #pragma omp parallel for schedule(static)
-  for (int b = 0; b < n / 512; ++b) std::sort(data + b * 512, data + (b + 1) * 512);
+  for (int b = 0; b < n; b += 512)
+    for (int size = 2; size <= 512; size <<= 1)
+      for (int stride = size / 2; stride > 0; stride >>= 1)
+        for (int base = 0; base < 512; base += 2 * stride) {
+          unsigned *low = data + b + base, *high = low + stride;
+          const bool up = (base & size) == 0;
+#pragma omp simd
+          for (int k = 0; k < stride; ++k) {
+            unsigned least = std::min(low[k], high[k]), most = std::max(low[k], high[k]);
+            low[k] = up ? least : most;
+            high[k] = up ? most : least;
+          }
+        }
 }
 
-// A stable counting sort by four bits.
+// One pass of a radix sort as in more.cu: counts per block of 256, their prefix sums, and the rank
+// of a key by counting equal digits before it.
 void radix_pass(const unsigned* keys, unsigned* out, int n, int shift) {
-  constexpr int kParts = 2;
-  unsigned counts[kParts][16] = {};
+  const int blocks = n / 256;
+  std::vector<unsigned> counts(16 * blocks);
 #pragma omp parallel for schedule(static)
-  for (int p = 0; p < kParts; ++p)
-    for (int i = n / kParts * p; i < n / kParts * (p + 1); ++i) ++counts[p][keys[i] >> shift & 15];
-  unsigned at = 0;
-  for (int d = 0; d < 16; ++d)
-    for (int p = 0; p < kParts; ++p) {
-      unsigned count = counts[p][d];
-      counts[p][d] = at;
-      at += count;
+  for (int b = 0; b < blocks; ++b) {
+    unsigned bins[16] = {};
+    for (int i = b * 256; i < (b + 1) * 256; ++i) ++bins[keys[i] >> shift & 15];
+    for (int d = 0; d < 16; ++d) counts[d * blocks + b] = bins[d];
+  }
+  unsigned sum = 0;
+  for (unsigned& count : counts) sum += std::exchange(count, sum);
+#pragma omp parallel for schedule(static)
+  for (int b = 0; b < blocks; ++b) {
+    unsigned digits[256];
+    for (int t = 0; t < 256; ++t) digits[t] = keys[b * 256 + t] >> shift & 15;
+    for (int t = 0; t < 256; ++t) {
+      unsigned before = 0;
+#pragma omp simd reduction(+ : before)
+      for (int i = 0; i < t; ++i) before += digits[i] == digits[t];
+      out[counts[digits[t] * blocks + b] + before] = keys[b * 256 + t];
     }
-#pragma omp parallel for schedule(static)
-  for (int p = 0; p < kParts; ++p)
-    for (int i = n / kParts * p; i < n / kParts * (p + 1); ++i)
-      out[counts[p][keys[i] >> shift & 15]++] = keys[i];
+  }
 }
 
 void prefix_sum(const int* in, int* out, int n) {

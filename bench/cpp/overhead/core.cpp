@@ -90,9 +90,9 @@ int main() {
     suite.run(
         name + "host", [=, &stream] { there->copy_to(*host, stream); }, drain, batch);
   }
-  const auto captured = [&] {
+  const auto captured = [&](int launches = 20) {
     return capture(stream, [&] {
-      for (int i = 0; i < 20; ++i) launch(stream, config, k0);
+      for (int i = 0; i < launches; ++i) launch(stream, config, k0);
     });
   };
   suite.run(
@@ -107,6 +107,14 @@ int main() {
       "graph_update_20", [&] { graph.update(definition); }, drain, 10);
   suite.run(
       "graph_launch_20", [&] { graph.launch(stream); }, drain, 50);
+  suite.run(
+      "graph_capture_1000", [&] { (void)captured(1000); }, drain, 1);
+  const GraphDefinition large_definition = captured(1000);
+  Graph large_graph = large_definition.instantiate();
+  suite.run(
+      "graph_update_1000", [&] { large_graph.update(large_definition); }, drain, 1);
+  suite.run(
+      "graph_launch_1000", [&] { large_graph.launch(stream); }, drain, 1);
   if (bench::nvrtc_library() != nullptr) {
     ProgramOptions options;
     options.arch = "compute_" + device.arch();

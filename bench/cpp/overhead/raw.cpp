@@ -272,10 +272,10 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   CUfunction function0;
   check(p_cuLibraryGetKernel(&found, code, "k0"), "cuLibraryGetKernel");
   check(p_cuKernelGetFunction(&function0, found), "cuKernelGetFunction");
-  const auto capture = [&] {
+  const auto capture = [&](int launches = 20) {
     CUgraph graph;
     check(p_cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
-    for (int n = 0; n < 20; ++n)
+    for (int n = 0; n < launches; ++n)
       check(p_cuLaunchKernel(function0, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr),
             "cuLaunchKernel");
     check(p_cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
@@ -310,6 +310,21 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
       drain, 10);
   suite.run(
       "graph_launch_20", [&] { check(p_cuGraphLaunch(exec, stream), "cuGraphLaunch"); }, drain, 50);
+  suite.run(
+      "graph_capture_1000", [&] { check(p_cuGraphDestroy(capture(1000)), "cuGraphDestroy"); },
+      drain, 1);
+  const CUgraph large_graph = capture(1000);
+  const CUgraphExec large_exec = instantiate(large_graph);
+  suite.run(
+      "graph_update_1000",
+      [&] {
+        CUgraphExecUpdateResultInfo info{};
+        check(p_cuGraphExecUpdate(large_exec, large_graph, &info), "cuGraphExecUpdate");
+      },
+      drain, 1);
+  suite.run(
+      "graph_launch_1000", [&] { check(p_cuGraphLaunch(large_exec, stream), "cuGraphLaunch"); },
+      drain, 1);
   CUuserObject object;  // a user object of the graph, which costs the driver time at every launch
   check(p_cuUserObjectCreate(
             &object, &memory, [](void*) {}, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),

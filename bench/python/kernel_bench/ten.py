@@ -18,7 +18,7 @@ def flat(n: int, block: int = 256) -> tuple[tuple[int, int, int], tuple[int, int
 def saxpy() -> Case:
     n = 1 << 24
     return Case(
-        "saxpy 16M", {"x": uniform(n), "y": uniform(n + 1)[:n].copy()}, goal=1.1,
+        "saxpy 16M", {"x": uniform(n), "y": uniform(n + 1)[:n].copy()}, goal=1.3,
         launches=lambda d: [("saxpy", *flat(n), [f32(2.5), d.x, d.y, i32(n)])],
         native=("saxpy", f32(2.5), "x", "y", i32(n)),
         expected=lambda a: {"y": np.float32(2.5) * a.x + a.y},
@@ -29,7 +29,7 @@ def saxpy() -> Case:
 def vector_add() -> Case:
     n = 1 << 20
     return Case(
-        "vector add 1M", {"a": uniform(n), "b": uniform(n, 0, 3), "c": zeros(n)}, goal=1.2, repeat=20,
+        "vector add 1M", {"a": uniform(n), "b": uniform(n, 0, 3), "c": zeros(n)}, goal=1.3, repeat=20,
         launches=lambda d: [("vector_add", *flat(n), [d.a, d.b, d.c, i32(n)])],
         native=("vector_add", "a", "b", "c", i32(n), i32(20)),
         expected=lambda a: {"c": a.a + a.b}, tolerance=0,
@@ -40,7 +40,7 @@ def vector_add() -> Case:
 def matmul() -> Case:
     n = 1024
     return Case(
-        "tiled matmul 1024", {"a": uniform((n, n)), "b": uniform((n, n), 0, 1), "c": zeros((n, n))}, goal=2,
+        "tiled matmul 1024", {"a": uniform((n, n)), "b": uniform((n, n), 0, 1), "c": zeros((n, n))}, goal=1.2,
         launches=lambda d: [("matmul", (n // 16, n // 16, 1), (16, 16, 1), [d.a, d.b, d.c, i32(n)])],
         native=("matmul", "a", "b", "c", i32(n)),
         expected=lambda a: {"c": a.a @ a.b}, tolerance=1e-3,
@@ -51,7 +51,7 @@ def matmul() -> Case:
 def reduce() -> Case:
     n = 1 << 24
     return Case(
-        "block reduction 16M", {"x": uniform(n, 0, 1), "out": zeros(1)}, goal=3,
+        "block reduction 16M", {"x": uniform(n, 0, 1), "out": zeros(1)}, goal=1.3,
         launches=lambda d: [("clear", "out"), ("reduce", *flat(n), [d.x, d.out, i32(n)])],
         native=("reduce", "x", "out", i32(n)),
         expected=lambda a: {"out": a.x.sum(dtype=np.float64)}, tolerance=1e-2,
@@ -88,7 +88,7 @@ def mandelbrot() -> Case:
     width = height = 2048
     rows = np.arange(0, height, 32)
     return Case(
-        "mandelbrot 2048", {"out": zeros((height, width), np.int32)}, goal=1.2,
+        "mandelbrot 2048", {"out": zeros((height, width), np.int32)}, goal=1.3,
         launches=lambda d: [
             ("mandelbrot", (width // 16, height // 16, 1), (16, 16, 1), [d.out, i32(width), i32(height), i32(200)])
         ],
@@ -121,7 +121,7 @@ def blackscholes() -> Case:
     return Case(
         "black-scholes 4M",
         {"price": uniform(n, 5, 30), "strike": uniform(n + 1, 1, 100)[:n].copy(), "years": uniform(n + 2, 0.25, 10)[:n].copy(),
-         "call": zeros(n), "put": zeros(n)}, goal=0.4,
+         "call": zeros(n), "put": zeros(n)}, goal=1.3,
         launches=lambda d: [
             ("blackscholes", *flat(n), [d.call, d.put, d.price, d.strike, d.years, f32(rate), f32(volatility), i32(n)])
         ],
@@ -159,7 +159,7 @@ def stencil() -> Case:
         return {"out": out}
 
     return Case(
-        "stencil 256^3", {"x": uniform((side, side, side), 0, 1), "out": zeros((side, side, side))}, goal=1.2,
+        "stencil 256^3", {"x": uniform((side, side, side), 0, 1), "out": zeros((side, side, side))}, goal=1.3,
         launches=lambda d: [
             ("stencil", (side // 32, side // 8, side), (32, 8, 1), [d.x, d.out, i32(side), i32(side), i32(side)])
         ],
@@ -178,7 +178,7 @@ def scan() -> Case:
 
     return Case(
         "block scan 16M",
-        {"x": uniform(n, 0, 100).astype(np.int32), "out": zeros(n, np.int32), "sums": zeros(n // 256, np.int32)}, goal=1.2,
+        {"x": uniform(n, 0, 100).astype(np.int32), "out": zeros(n, np.int32), "sums": zeros(n // 256, np.int32)}, goal=1.3,
         launches=lambda d: [("scan", *flat(n), [d.x, d.out, d.sums, i32(n)])],
         native=("scan", "x", "out", "sums", i32(n)),
         expected=expected, tolerance=0,

@@ -2,6 +2,9 @@
 // cpu/engine/jit/host_target.cpp
 #include "cpu/engine/jit/host_target.hpp"
 
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringMap.h>
+#include <llvm/ADT/StringRef.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
@@ -13,6 +16,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "cpu/base/environment.hpp"
 #include "cpu/engine/jit/llvm_once.hpp"
 
 namespace cucpu {
@@ -56,6 +60,19 @@ void disable_slow_passes() {
 }
 #endif
 
+bool is_host_feature(llvm::StringRef name) {
+  const llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  const auto found = features.find(name);
+#if defined(__aarch64__)
+  if (found == features.end()) {
+    std::string all;
+    add_system_features(all);
+    return (',' + all + ',').find(",+" + name.str() + ',') != std::string::npos;
+  }
+#endif
+  return found != features.end() && found->getValue();
+}
+
 HostTarget find_host_target() {
 #if defined(__x86_64__)
   disable_slow_passes();
@@ -76,10 +93,24 @@ HostTarget find_host_target() {
     host.features += feature.getKey();
   }
 #endif
+  if (const std::string disabled = disabled_features(); !disabled.empty())
+    host.features += (host.features.empty() ? "" : ",") + disabled;
   return host;
 }
 
 }  // namespace
+
+std::string disabled_features() {
+  const std::string given = environment::text("CUCORE_CPU_FEATURES").value_or("");
+  llvm::SmallVector<llvm::StringRef> items;
+  if (!given.empty()) llvm::StringRef{given}.split(items, ',');
+  for (llvm::StringRef item : items)
+    if (!item.consume_front("-") || !is_host_feature(item))
+      throw environment::Invalid{
+          "CUCORE_CPU_FEATURES", given,
+          "a list of -NAME, where NAME is a feature of this host, such as -avx512f"};
+  return given;
+}
 
 const HostTarget& host_target() {
   static LlvmOnce once;

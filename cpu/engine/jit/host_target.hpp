@@ -16,6 +16,10 @@ struct HostTarget {
   std::string features;  ///< "+a,-b", corrected by what the operating system exposes
 };
 
+/// CUCORE_CPU_FEATURES: "-a,-b", features of the host that code does not use. Empty: not set.
+/// Throws environment::Invalid unless it is a list of `-NAME` with features of this host.
+std::string disabled_features();
+
 /// Detected once. Registers LLVM's native target.
 const HostTarget& host_target();
 

@@ -35,7 +35,7 @@ ThreadNeeds find_thread_needs(Function& kernel) {
       }
       if (name == "yield") needs.spins = true;
       if (name.starts_with("sreg.") || name == "params" || name == "shared" || name == "trap" ||
-          name == "exit" || name == "check.align" || is_coverage_marker(name))
+          name == "exit" || name.starts_with("check.") || is_coverage_marker(name))
         continue;
       needs.fibers = true;
     }

@@ -105,7 +105,7 @@ unsigned lower_min_max(Function& function, const TargetMachine* target) {
     const Type* type = v->getType()->getScalarType();
     return arm && (type->isFloatTy() || (halves && type->isHalfTy()));
   };
-  SmallVector<IntrinsicInst*> found;
+  SmallVector<IntrinsicInst*> found, with_nan;
   SmallVector<SelectInst*> choices;
   for (Instruction& inst : instructions(function)) {
     if (!inst.getType()->isFPOrFPVectorTy()) continue;
@@ -115,8 +115,20 @@ unsigned lower_min_max(Function& function, const TargetMachine* target) {
         (call->getIntrinsicID() == Intrinsic::maxnum ||
          call->getIntrinsicID() == Intrinsic::minnum))
       found.push_back(call);
+    if (call && is_half(call) && !is_native(call) &&
+        (call->getIntrinsicID() == Intrinsic::maximum ||
+         call->getIntrinsicID() == Intrinsic::minimum))
+      with_nan.push_back(call);
   }
-  if (found.empty() && choices.empty()) return 0;
+  // LLVM 19 expands vectors of f16 so that a zero wins over a NaN.
+  for (IntrinsicInst* call : with_nan) {
+    IRBuilder<> b{call};
+    call->replaceAllUsesWith(compute_in_f32(b, *call, [&](Value* x, Value* y) {
+      return b.CreateBinaryIntrinsic(call->getIntrinsicID(), x, y);
+    }));
+    call->eraseFromParent();
+  }
+  if (found.empty() && choices.empty()) return static_cast<unsigned>(with_nan.size());
   const NeverSNaN was_never_snan{function};
   SmallPtrSet<const Value*, 8> may_be_snan;  // among the values created here
   const auto is_never_snan = [&](const Value* v) {
@@ -153,7 +165,7 @@ unsigned lower_min_max(Function& function, const TargetMachine* target) {
     }));
     call->eraseFromParent();
   }
-  return static_cast<unsigned>(found.size());
+  return static_cast<unsigned>(found.size() + with_nan.size());
 }
 
 }  // namespace cucpu

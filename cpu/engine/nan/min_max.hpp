@@ -12,7 +12,8 @@ namespace cucpu {
 /// Requires: no later pass of LLVM.
 /// Guarantees: llvm.minnum and llvm.maxnum give the result of a GPU on the target. AArch64 has
 /// FMINNM and FMAXNM, whose operands are quieted where they may be signaling NaNs; other targets
-/// compare and select. A select between a value and a constant bound is FMIN, FMAX, FMINNM or
+/// compare and select. llvm.minimum and llvm.maximum of f16 are computed in f32 where the target
+/// does not have them. A select between a value and a constant bound is FMIN, FMAX, FMINNM or
 /// FMAXNM where it is equivalent to one, and a select of integers where LLVM's code generator would
 /// take it for one that it is not. Returns the number of min and max instructions.
 unsigned lower_min_max(llvm::Function&, const llvm::TargetMachine*);

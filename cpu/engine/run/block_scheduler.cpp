@@ -40,11 +40,14 @@ CUCPU_NO_SANITIZE_THREAD void BlockScheduler::block_main(void* scheduler) {
 
 /// Runs a block, and all other claimed blocks if the code iterates over blocks.
 void BlockScheduler::run_block(Block& block) {
+  constexpr std::uint32_t kObserved = 255;  // observers show the progress of a grid
   const Code& code = worker_.code();
+  GridObserver* const observer = worker_.grid().observer();
   if (code.iterates_blocks && reuses_fiber()) {
-    block.run = worker_.claims().take_following();
+    block.run = worker_.claims().take_following(observer ? kObserved : ~0U);
     block.context.blocks_left = block.run;
   }
+  if (observer) observer->block_starts(worker_, block);
   code.block(&block.context);
   worker_.claims().finish(block.run);
   block.linear += block.run;

@@ -3,6 +3,7 @@
 // started, and the number of those it has finished.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cpu/engine/run/work_stealing.hpp"
@@ -36,10 +37,12 @@ class Claims {
   }
   /// Takes back the last next(): the cluster could not be started.
   void put_back() noexcept { --claimed_.first; }
-  /// Takes all claimed clusters that follow the last one in linear order; returns their number.
-  std::uint32_t take_following() noexcept {
-    const auto count = static_cast<std::uint32_t>(claimed_.last - claimed_.first);
-    claimed_.first = claimed_.last;
+  /// Takes up to `most` claimed clusters that follow the last one in linear order; returns their
+  /// number.
+  std::uint32_t take_following(std::uint32_t most) noexcept {
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(claimed_.last - claimed_.first, most));
+    claimed_.first += count;
     return count;
   }
   void finish(std::uint64_t clusters) noexcept { finished_ += clusters; }

@@ -10,13 +10,14 @@
 
 #include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <utility>
+#include <new>
+#include <optional>
 
+#include "cpu/engine/run/thread_local_reserve.hpp"
 #include "cpu/engine/run/worker.hpp"
 #include "protection.hpp"
 
@@ -38,9 +39,7 @@ struct RecoverableWork {
   char reason[512] = {};
   sigjmp_buf back{};
   std::uintptr_t stack_low = 0;  ///< to tell a stack overflow from other faults
-  /// Memory that the new thread frees first: its first use of a thread_local variable allocates,
-  /// and the C library ends the process when it cannot.
-  void* reserve = nullptr;
+  std::optional<ThreadLocalReserve> reserve;
   alignas(16) std::byte signal_stack[kSignalStack];
 };
 
@@ -89,16 +88,18 @@ void run(RecoverableWork& work) {
 
 void* start(void* argument) {
   auto* const work = static_cast<RecoverableWork*>(argument);
-  std::free(std::exchange(work->reserve, nullptr));
+  work->reserve->use();
   run(*work);
   return nullptr;
 }
 
 /// A thread that receives fault signals only: other signals are for the program's own threads.
 bool launch(RecoverableWork& work, std::size_t stack) {
-  constexpr std::size_t kReserve = 64 * 1024;
-  work.reserve = std::malloc(kReserve);
-  if (!work.reserve) return false;
+  try {
+    work.reserve.emplace();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -113,7 +114,7 @@ bool launch(RecoverableWork& work, std::size_t stack) {
                   pthread_create(&thread, &attributes, &start, &work) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
-  if (!ok) std::free(std::exchange(work.reserve, nullptr));
+  if (!ok) work.reserve->release();
   return ok;
 }
 

@@ -4,30 +4,53 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 
+#include <atomic>
+#include <cstddef>
+#include <new>
 #include <thread>
 
 #include "cpu/base/cpu_affinity.hpp"
+#include "cpu/engine/run/thread_local_reserve.hpp"
 
 namespace cucpu {
 
+/// Throws std::bad_alloc where the address space has no room for the heap of another thread: a
+/// thread without one cannot allocate its thread-local data, and the C library ends the process.
+inline void require_room_for_a_heap() {
+  constexpr std::size_t kHeap = std::size_t{128} << 20;  // glibc reserves twice 64 MiB
+  void* const room =
+      mmap(nullptr, kHeap, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc{};
+  munmap(room, kHeap);
+}
+
 /// Starts a detached thread with all signals blocked except fault signals: other signals belong to
 /// the program's own threads. It may use all CPUs of the process, also where the calling thread is
-/// bound to one. Throws std::system_error. `name`: at most 15 characters.
+/// bound to one. Throws std::system_error or std::bad_alloc. `name`: at most 15 characters.
 template <class F>
 void start_detached_thread(const char* name, F f) {
   sigset_t none, before;
   sigfillset(&none);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&none, fault);
+  require_room_for_a_heap();
+  const ThreadLocalReserve reserve;
+  std::atomic<bool> has_thread_locals{false};
   pthread_sigmask(SIG_SETMASK, &none, &before);
   try {
-    std::thread thread{[f, name] {
+    std::thread thread{[f, name, reserve, &has_thread_locals] {
+      reserve.use();
+      has_thread_locals.store(true, std::memory_order_release);  // the creating thread goes on
       pthread_setname_np(pthread_self(), name);
       use_process_cpus();
       f();
     }};
     thread.detach();
+    // A limit of memory that is set after this call must not meet a thread without its data.
+    while (!has_thread_locals.load(std::memory_order_acquire)) std::this_thread::yield();
   } catch (...) {
+    reserve.release();
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;
   }

@@ -14,7 +14,8 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
            std::shared_ptr<const TierUp> tier_up)
     : code_{std::move(code)},
       tier_up_{std::move(tier_up)},
-      serial_{code_->make_observer || code_->debug || code_->has_schedule_points},
+      serial_{(code_->make_observer && !code_->parallel_observer) || code_->debug ||
+              code_->has_schedule_points},
       shape_{shape},
       params_{params},
       clusters_{shape.grid.volume() / std::max<std::uint64_t>(1, shape.cluster.volume())},
@@ -41,6 +42,7 @@ GridObserver::~GridObserver() = default;
 bool Grid::work() noexcept {
   if (serial_ && run_by_someone_.exchange(true)) return false;
   const bool last = Worker::of_this_thread().run(*this);
+  if (observer_ && last) observer_->grid_ends();
   if (schedule_ && last) schedule_->write_log(code_->kernel, code_->line_of);
   return last;
 }

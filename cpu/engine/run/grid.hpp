@@ -40,6 +40,7 @@ struct Code {
       false;  ///< block code that runs the next BlockContext::blocks_left blocks in one call
   /// Instrumented code: creates the observer of a grid that runs it. Empty: no observer.
   std::function<std::unique_ptr<GridObserver>()> make_observer;
+  bool parallel_observer = false;    ///< its observer allows several host threads
   bool has_schedule_points = false;  ///< a random schedule can run it (CUCORE_CPU_SCHEDULE)
   /// "file:line" of an instruction address; empty if unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;

@@ -191,6 +191,20 @@ CUCPU_NO_SANITIZE_THREAD void Scheduler::exit_fiber() {
 
 // ---- clusters ----
 
+bool Scheduler::claim_cluster(std::uint64_t& index) {
+  if (!worker_.claims().next(index)) return false;
+  if (auto* const schedule = worker_.grid().schedule()) index = schedule->cluster(index);
+  return true;
+}
+
+bool Scheduler::cancel_cluster(std::uint64_t& index) {
+  // All blocks of a cooperative grid are resident on a GPU: none is left to cancel.
+  if (worker_.grid().shape().cooperative || !claim_cluster(index)) return false;
+  worker_.claims().finish(1);
+  ++started_clusters_;
+  return true;
+}
+
 bool Scheduler::has_room() const {
   const LaunchShape& shape = worker_.grid().shape();
   const std::uint64_t after = (residents_.size() + 1) * shape.cluster.volume();
@@ -228,6 +242,8 @@ void Scheduler::place(Block& block, std::uint64_t index, std::uint32_t rank) {
       .cluster_shared = block.cluster->shared.data(),
       .smid = worker_.smid(),
       .nsmid = nsmid(),
+      .check_ranges = worker_.check_ranges(),
+      .check_interval = 0,
       .current_thread = 0,
       .current_lanes = 1,
       .blocks_left = 0,

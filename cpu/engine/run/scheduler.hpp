@@ -55,6 +55,9 @@ class Scheduler {
   /// Fiber: arrives at the cluster barrier for so many threads.
   void cluster_arrive(std::uint32_t threads);
 
+  /// Takes a cluster that has not started; the caller runs its work. False: none is left.
+  bool cancel_cluster(std::uint64_t& index);
+
   /// Ends all resident clusters without running them further.
   void drop_residents();
 
@@ -81,7 +84,8 @@ class Scheduler {
   [[noreturn]] void exit_fiber();  ///< Fiber: after it was counted as ended.
 
   // Clusters.
-  [[nodiscard]] bool has_room() const;                            ///< For one more cluster.
+  bool claim_cluster(std::uint64_t& index);  ///< The next one to start; false: none is left.
+  [[nodiscard]] bool has_room() const;       ///< For one more cluster.
   void place(Block&, std::uint64_t cluster, std::uint32_t rank);  ///< Fills its BlockContext.
   void end_cluster(Cluster*);
   /// Counts the end of a fiber's block and cluster.

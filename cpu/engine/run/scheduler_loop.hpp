@@ -70,13 +70,12 @@ bool SchedulerLoop<Derived>::run() noexcept {
 
 template <class Derived>
 bool SchedulerLoop<Derived>::start_cluster() {
-  Claims& claims = worker_.claims();
   const LaunchShape& shape = worker_.grid().shape();
+  const Code& code = worker_.code();
   std::uint64_t index = 0;
-  if (!claims.next(index)) return false;
-  if (auto* const schedule = worker_.grid().schedule()) index = schedule->cluster(index);
+  if (!claim_cluster(index)) return false;
   try {
-    Cluster* const cluster = worker_.pool().acquire(worker_.code(), shape);
+    Cluster* const cluster = worker_.pool().acquire(code, shape);
     const auto count = static_cast<std::uint32_t>(shape.cluster.volume());
     for (std::uint32_t rank = 0; rank < count; ++rank) {
       Block& block = *cluster->blocks[rank];
@@ -87,7 +86,7 @@ bool SchedulerLoop<Derived>::start_cluster() {
       if (block.fibers.size() < block.live) block.fibers = std::vector<Fiber>(block.live);
       for (std::uint32_t i = 0; i < block.live; ++i) block.fibers[i].wait = Wait::kUnstarted;
       derived().begin_block(block);
-      if (GridObserver* const observer = worker_.grid().observer())
+      if (GridObserver* const observer = worker_.grid().observer(); observer && code.thread)
         observer->block_starts(worker_, block);
       unstarted_.push_back(&block);
     }
@@ -98,7 +97,7 @@ bool SchedulerLoop<Derived>::start_cluster() {
     cluster->waiters.clear();
     residents_.push_back(cluster);
   } catch (...) {
-    claims.put_back();  // Claims::abandon counts it
+    worker_.claims().put_back();  // Claims::abandon counts it
     throw;
   }
   ++started_clusters_;

@@ -23,6 +23,7 @@ void ThreadScheduler::begin_block(Block& block) {
   const std::uint32_t warps = (threads + 31) / 32;
   if (block.warps.size() < warps) block.warps.resize(warps);
   block.warpgroups.clear();
+  if (block.tensor_memory) block.tensor_memory->reset();
   for (std::uint32_t w = 0; w < warps; ++w) {
     Warp& warp = block.warps[w];
     const std::uint32_t lanes = std::min(threads - w * 32, 32U);

@@ -4,7 +4,9 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <optional>
 
 #include "cpu/engine/run/debugger.hpp"
@@ -57,6 +59,7 @@ Worker::RunningScope::~RunningScope() { t_running = nullptr; }
 bool Worker::run(Grid& grid) noexcept {
   const ScopedFloatEnvironment float_environment;  // default rounding and denormal modes
   grid_ = &grid;
+  if (grid.observer()) std::fill(std::begin(check_ranges_), std::end(check_ranges_), CheckRange{});
   claims_.begin(grid.unclaimed());
   bool has_newer_code = true;
   while (has_newer_code) {  // at first, and after a tier-up

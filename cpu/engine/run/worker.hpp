@@ -68,6 +68,7 @@ class Worker {
                                      std::optional<std::uint32_t> thread = {}) const;
   [[nodiscard]] HostStack& host_stack() { return host_; }
   std::string& print_buffer() { return print_buffer_; }
+  [[nodiscard]] CheckRange* check_ranges() { return check_ranges_; }
   bool in_host_call = false;  ///< a hook runs: a fault belongs to the host program
 
   // For the schedulers.
@@ -99,6 +100,7 @@ class Worker {
   std::uint32_t smid_;
   std::string print_buffer_;
   std::unique_ptr<std::byte[]> signal_stack_;
+  CheckRange check_ranges_[kCheckRanges] = {};  ///< of the grid, if it has an observer
 };
 
 std::uint32_t nsmid();  ///< The number of host threads that have run blocks so far.

@@ -45,7 +45,7 @@ Memory changed_by(const Instruction& inst) {
   if (auto* call = dyn_cast<IntrinsicInst>(&inst); call && call->isAssumeLikeIntrinsic()) return {};
   const StringRef name = marker_name(&inst);
   if (is_barrier(name) || is_warp_operation(name) || name.starts_with("sreg.") ||
-      is_coverage_marker(name))
+      is_coverage_marker(name) || is_check(name))
     return {};
   return {true, true};
 }
@@ -92,9 +92,9 @@ struct Region {
       for (BasicBlock* block : blocks) {
         if (barrier_at_end(*block)) continue;
         for (BasicBlock* next : successors(block)) {
-          const Memory behind = before[next] | before[block] | within[block];
-          again |= behind != before[next];
-          before[next] = behind;
+          const Memory at_entry = before[next] | before[block] | within[block];
+          again |= at_entry != before[next];
+          before[next] = at_entry;
         }
       }
     }
@@ -111,11 +111,12 @@ struct Region {
 
   /// Whether a thread can execute this block twice without a barrier between.
   [[nodiscard]] static bool runs_again(BasicBlock* block) {
-    SmallSetVector<BasicBlock*, 16> behind;
-    if (!barrier_at_end(*block)) behind.insert(succ_begin(block), succ_end(block));
-    for (unsigned i = 0; i < behind.size() && !behind.contains(block); ++i)
-      if (!barrier_at_end(*behind[i])) behind.insert(succ_begin(behind[i]), succ_end(behind[i]));
-    return behind.contains(block);
+    SmallSetVector<BasicBlock*, 16> reachable;
+    if (!barrier_at_end(*block)) reachable.insert(succ_begin(block), succ_end(block));
+    for (unsigned i = 0; i < reachable.size() && !reachable.contains(block); ++i)
+      if (!barrier_at_end(*reachable[i]))
+        reachable.insert(succ_begin(reachable[i]), succ_end(reachable[i]));
+    return reachable.contains(block);
   }
 
   /// Whether every thread that enters the region executes this block.

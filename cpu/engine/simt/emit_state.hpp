@@ -11,6 +11,7 @@
 #include "cpu/engine/simt/linearize.hpp"
 #include "cpu/engine/simt/prepare.hpp"
 #include "cpu/engine/simt/shape.hpp"
+#include "cpu/engine/simt/vector_target.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
 
 namespace cucpu::simt {
@@ -23,10 +24,12 @@ struct Plan {
   const Shapes& block;
   const Linear& linear;
   Lanes lanes;
+  VectorTarget target;
   bool groups_agree;  ///< all groups of a block pass the same barriers
   bool baseline;      ///< baseline code: masked code is short, at the cost of run time
   /// The extensions at the beginning of a block that must be guarded.
   llvm::DenseMap<const llvm::BasicBlock*, llvm::SmallVector<llvm::Instruction*, 2>> guards{};
+  unsigned check = 0;  ///< check::Kinds
 };
 
 /// What is emitted, and from what. RegionEmitter::run sets `function` and `block_context`.

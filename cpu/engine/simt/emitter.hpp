@@ -3,6 +3,7 @@
 // that says what it owns.
 #pragma once
 
+#include "cpu/engine/simt/check_emitter.hpp"
 #include "cpu/engine/simt/emit_state.hpp"
 #include "cpu/engine/simt/flow_emitter.hpp"
 #include "cpu/engine/simt/instruction_emitter.hpp"
@@ -28,6 +29,7 @@ struct EmitterParts {
   ValueMap values{*this};
   InstructionEmitter instructions{*this};
   MemoryEmitter memory{*this};
+  CheckEmitter checks{*this};
   WarpEmitter warps{*this};
   RegionEmitter regions{*this};
   StripEmitter strips{*this};

@@ -184,13 +184,13 @@ class Choice {
   Value* value_from(BasicBlock* block, PHINode& phi, IRBuilder<>& b,
                     DenseMap<BasicBlock*, Value*>& known) {
     if (Value* value = known.lookup(block)) return value;
-    auto behind = [&](BasicBlock* next) {
+    auto incoming = [&](BasicBlock* next) {
       return next == meet_ ? phi.getIncomingValueForBlock(block) : value_from(next, phi, b, known);
     };
     auto* branch = cast<BranchInst>(block->getTerminator());
-    Value* value = behind(branch->getSuccessor(0));
+    Value* value = incoming(branch->getSuccessor(0));
     if (branch->isConditional())
-      if (Value* other = behind(branch->getSuccessor(1)); other != value)
+      if (Value* other = incoming(branch->getSuccessor(1)); other != value)
         value = b.CreateSelect(branch->getCondition(), value, other);
     return known[block] = value;
   }

@@ -437,6 +437,8 @@ void InstructionEmitter::emit_marker(CallInst& call, StringRef name) {
     return;
   }
   if (name == "check.align") return check_align(call);
+  if (name == "check.access") return parts_.checks.emit_access(call);
+  if (name == "check.fence") return parts_.checks.emit_fence();
   if (name == "coverage.block") return count_block(call);
   if (name == "coverage.branch") return count_branch(call);
   if (name == "yield_block") {
@@ -472,7 +474,10 @@ void InstructionEmitter::emit_marker(CallInst& call, StringRef name) {
     b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), sum), count), sum);
     return;
   }
-  if (is_warp_operation(name)) return parts_.warps.emit_warp(call, name);
+  if (is_warp_operation(name)) {
+    parts_.checks.emit_warp(call, name);
+    return parts_.warps.emit_warp(call, name);
+  }
   refuse("cucpu." + name);
   if (!call.getType()->isVoidTy()) {
     Type* type = shape(&call).scalar() ? call.getType() : vector_type(call.getType());

@@ -21,6 +21,8 @@ class InstructionEmitter : public EmitterPart {
   void emit_vector(Instruction&);
   void emit_marker(llvm::CallInst&, llvm::StringRef name);
   Value* special_register(llvm::StringRef name, llvm::Type*);
+  /// The number of the group's first thread in its block.
+  Value* first_thread();
   /// Stores which thread runs, for fault reports: that of one lane, or (null) those of the group.
   void set_current(Value* lane);
   /// The block of thread code being emitted.
@@ -32,7 +34,6 @@ class InstructionEmitter : public EmitterPart {
   void emit_call(llvm::CallInst&);
   void emit_intrinsic(llvm::CallInst&, unsigned id);
   Value* first_in_row();
-  Value* first_thread();
   void call_per_lane(llvm::CallInst&);
   void check_align(llvm::CallInst&);
   Value* counters();  ///< of kernel coverage

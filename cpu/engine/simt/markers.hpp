@@ -26,6 +26,11 @@ inline llvm::StringRef space_of(const llvm::Instruction& access) {
 
 inline bool is_barrier(llvm::StringRef marker) { return marker.starts_with("barrier."); }
 
+/// Whether a marker checks an access (check mode). It accesses no memory of the program.
+inline bool is_check(llvm::StringRef marker) {
+  return marker == "check.access" || marker == "check.fence";
+}
+
 /// Whether the result of a marker depends on other lanes of the warp.
 inline bool is_warp_operation(llvm::StringRef marker) {
   for (llvm::StringRef prefix :

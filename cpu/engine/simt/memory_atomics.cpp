@@ -124,9 +124,8 @@ void MemoryEmitter::emit_atomic(Instruction& inst) {
   Value* first = inst.getOperand(1);
   Value* second = cas ? inst.getOperand(2) : nullptr;
   if (shared && !mask() && inst.use_empty() && rmw && width_ <= kUnrolledLanes) {
-    Value *pointers = vec(pointer), *values = vec(first);
     for (unsigned i = 0; i < width_; ++i)
-      perform(b_.CreateExtractElement(pointers, i), b_.CreateExtractElement(values, i), nullptr);
+      perform(lane_address(pointer, i), lane_address(first, i), nullptr);
     return;
   }
   auto prepared = [&](Value* v) -> Value* {

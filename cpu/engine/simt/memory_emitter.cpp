@@ -33,12 +33,6 @@ bool MemoryEmitter::is_parameter_load(LoadInst& load) const {
   return marker_name(base) == "params";
 }
 
-Value* MemoryEmitter::active_pointers(Value* pointer) {
-  Value* pointers = vec(pointer);
-  // Lanes that are off read the block's context, which is always readable.
-  return mask() ? b_.CreateSelect(mask(), pointers, splat(state_.block_context)) : pointers;
-}
-
 Value* MemoryEmitter::lane_pointer(Value* base, unsigned lane, std::int64_t stride) {
   return b_.CreateGEP(
       b_.getInt8Ty(), base,
@@ -162,8 +156,18 @@ void MemoryEmitter::emit_load(LoadInst& load) {
     emit_prefetch(load, made, static_cast<std::uint64_t>(size) * width_);
     return define(&load, made);
   }
+  if (where.kind == Shape::Strided && where.stride == size && !load.isVolatile() &&
+      plan_.target.has_masked_access(*type)) {
+    ++report_.loads_contiguous;
+    Type* all = vector_type(type);
+    return define(&load, b_.CreateMaskedLoad(all, scalar(pointer), align, mask(),
+                                             Constant::getNullValue(all), load.getName()));
+  }
   if (where.kind == Shape::Strided && !mask() && !by_loop(true)) {
     ++report_.loads_strided;
+    if (!parts_.partial.edge())
+      if (Value* picked = load_from_units(load, type, size, where.stride))
+        return define(&load, picked);
     Value* base = scalar(pointer);
     Value* result = PoisonValue::get(vector_type(type));
     for (unsigned i = 0; i < width_; ++i) {
@@ -188,8 +192,12 @@ void MemoryEmitter::emit_load(LoadInst& load) {
       const ValueMap::Known saved = parts_.values.known();
       b_.CreateCondBr(together, fast, slow, MDBuilder{context_}.createBranchWeights(100'000, 1));
       b_.SetInsertPoint(fast);
-      Value* whole = shared ? b_.CreateAlignedLoad(vector_type(type), first, align)
-                            : load_within_pages(vector_type(type), first, size, align);
+      Type* all = vector_type(type);
+      Value* whole =
+          shared ? b_.CreateAlignedLoad(all, first, align)
+          : plan_.target.has_masked_access(*type)
+              ? b_.CreateMaskedLoad(all, first, align, mask(), Constant::getNullValue(all))
+              : load_within_pages(all, first, size, align);
       BasicBlock* fast_end = b_.GetInsertBlock();
       b_.CreateBr(after);
       b_.SetInsertPoint(slow);
@@ -227,12 +235,12 @@ Value* MemoryEmitter::load_within_pages(Type* type, Value* first, std::int64_t s
   Value* boundary = b_.CreateAnd(last, b_.getInt64(~(kPage - 1)));
   Value* lane = b_.CreateUDiv(b_.CreateSub(boundary, start), b_.getInt64(std::uint64_t(size)));
   Value* on = b_.CreateZExt(bits(mask()), b_.getInt64Ty());
-  Value* behind = b_.CreateLShr(on, lane);
-  Value* before = b_.CreateXor(on, b_.CreateShl(behind, lane));
+  Value* lanes_after = b_.CreateLShr(on, lane);
+  Value* lanes_before = b_.CreateXor(on, b_.CreateShl(lanes_after, lane));
   Value* none = b_.getInt64(0);
-  Value* from =
-      b_.CreateSelect(b_.CreateICmpEQ(behind, none), b_.CreateSub(boundary, b_.getInt64(bytes)),
-                      b_.CreateSelect(b_.CreateICmpEQ(before, none), boundary, start));
+  Value* from = b_.CreateSelect(
+      b_.CreateICmpEQ(lanes_after, none), b_.CreateSub(boundary, b_.getInt64(bytes)),
+      b_.CreateSelect(b_.CreateICmpEQ(lanes_before, none), boundary, start));
   AllocaInst* place = temporary(ArrayType::get(b_.getInt8Ty(), 3 * bytes), "two.pages");
   place->setAlignment(Align{16});
   Value* middle = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), place, bytes);
@@ -246,22 +254,6 @@ Value* MemoryEmitter::load_within_pages(Type* type, Value* first, std::int64_t s
   result->addIncoming(whole, one);
   result->addIncoming(moved, two);
   return result;
-}
-
-Value* MemoryEmitter::gather(LoadInst& load, Type* type, Align align, bool rare) {
-  Value* pointer = load.getPointerOperand();
-  if (by_loop(rare)) {
-    auto address = addresses_of(pointer);
-    AllocaInst* results = temporary(slot_type(type), "loaded");
-    for_each_lane([&](Value* lane) {
-      Value* value = b_.CreateAlignedLoad(type, address(lane), align, load.isVolatile());
-      b_.CreateStore(value, b_.CreateInBoundsGEP(type, results, lane));
-    });
-    return b_.CreateLoad(results->getAllocatedType(), results);
-  }
-  Value* pointers = active_pointers(pointer);
-  return b_.CreateMaskedGather(vector_type(type), pointers, align, all_lanes(), nullptr,
-                               load.getName());
 }
 
 // The value of one lane, computed with scalar instructions where possible.
@@ -349,8 +341,15 @@ void MemoryEmitter::emit_store(StoreInst& store) {
     b_.CreateAlignedStore(all, base, align)->setVolatile(store.isVolatile());
     return;
   }
+  if (where.kind == Shape::Strided && where.stride == size && !store.isVolatile() &&
+      plan_.target.has_masked_access(*type)) {
+    ++report_.stores_contiguous;
+    b_.CreateMaskedStore(vec(value), scalar(pointer), align, mask());
+    return;
+  }
   if (where.kind == Shape::Strided && !mask() && !by_loop(true)) {
     ++report_.stores_strided;
+    if (!parts_.partial.edge() && store_to_units(store, type, size, where.stride)) return;
     Value* base = scalar(pointer);
     Value* all = vec(value);
     for (unsigned i = 0; i < width_; ++i) {
@@ -390,72 +389,6 @@ void MemoryEmitter::emit_store(StoreInst& store) {
   }
   if (!mask() || !parts_.masks.are_rare()) ++report_.scatters;
   scatter(store, align, parts_.masks.are_rare());
-}
-
-// Contiguous global memory: lanes that are off must not write. Without masked stores, registers
-// whose lanes are all on are stored whole, the others lane by lane.
-void MemoryEmitter::store_lanes(Value* all, Value* base, Align align) {
-  Triple triple{module_.getTargetTriple()};
-  if (triple.isX86()) {
-    b_.CreateMaskedStore(all, base, align, mask());
-    return;
-  }
-  Type* type = cast<FixedVectorType>(all->getType())->getElementType();
-  auto size = static_cast<unsigned>(module_.getDataLayout().getTypeStoreSize(type));
-  unsigned lanes = std::min(width_, std::max(1u, 16 / size));
-  Value* left = b_.CreateZExt(bits(mask()), b_.getInt64Ty());
-  for (unsigned first = 0; first < width_; first += lanes) {
-    Value* part = b_.getInt64(((std::uint64_t{1} << lanes) - 1) << first);
-    BasicBlock *before = b_.GetInsertBlock(), *whole = new_block("whole"),
-               *after = new_block("stored");
-    b_.CreateCondBr(b_.CreateICmpEQ(b_.CreateAnd(left, part), part), whole, after);
-    b_.SetInsertPoint(whole);
-    SmallVector<int> numbers;
-    for (unsigned i = 0; i < lanes; ++i) numbers.push_back(static_cast<int>(first + i));
-    b_.CreateAlignedStore(b_.CreateShuffleVector(all, numbers), lane_pointer(base, first, size),
-                          align);
-    Value* rest = b_.CreateXor(left, part);
-    b_.CreateBr(after);
-    b_.SetInsertPoint(after);
-    PHINode* both = b_.CreatePHI(b_.getInt64Ty(), 2);
-    both->addIncoming(left, before);
-    both->addIncoming(rest, whole);
-    left = both;
-  }
-  BasicBlock *some = new_block("some"), *none = new_block("none");
-  b_.CreateCondBr(b_.CreateICmpNE(left, b_.getInt64(0)), some, none);
-  b_.SetInsertPoint(some);
-  Value* values = spill(all, "values");
-  for_each_lane(left, [&](Value* lane) {
-    Value* to = b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(lane, b_.getInt64(size)));
-    b_.CreateAlignedStore(lane_of(values, lane, type), to, align);
-  });
-  b_.CreateBr(none);
-  b_.SetInsertPoint(none);
-}
-
-void MemoryEmitter::scatter(StoreInst& store, Align align, bool rare) {
-  Value *pointer = store.getPointerOperand(), *value = store.getValueOperand();
-  if (by_loop(rare)) {
-    auto address = addresses_of(pointer);
-    Value* values = spill(vec(value), "values");
-    for_each_lane([&](Value* lane) {
-      b_.CreateAlignedStore(lane_of(values, lane, value->getType()), address(lane), align,
-                            store.isVolatile());
-    });
-    return;
-  }
-  Value* pointers = vec(pointer);
-  if (mask()) {  // lanes that are off write to memory that nothing reads
-    Value*& sink = parts_.instructions.registers()["sink"];
-    if (!sink) {
-      auto* memory = temporary(ArrayType::get(b_.getInt64Ty(), 4), "sink");
-      memory->setAlignment(Align{32});
-      sink = memory;
-    }
-    pointers = b_.CreateSelect(mask(), pointers, splat(sink));
-  }
-  b_.CreateMaskedScatter(vec(value), pointers, align, all_lanes());
 }
 
 void MemoryEmitter::emit_alloca(AllocaInst& alloca) {

@@ -5,6 +5,8 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallPtrSet.h>
 
+#include <optional>
+
 #include "cpu/engine/simt/emit_state.hpp"
 #include "cpu/engine/simt/prefetch.hpp"
 
@@ -41,6 +43,20 @@ class MemoryEmitter : public EmitterPart {
   void begin_block() { pending_prefetches_.clear(); }
 
  private:
+  /// An address as a sum: terms that are the same for all lanes, and one that is not.
+  struct AddressTerms {
+    llvm::SmallVector<std::pair<Value*, std::uint64_t>, 4> uniform;  ///< with factors
+    Value* lanes = nullptr;
+    std::uint64_t scale = 1;
+  };
+  bool find_terms(Value*, std::uint64_t factor, AddressTerms&, unsigned depth = 0) const;
+  Value* lane_pointers(Value* pointer);
+  Value* lane_address(Value* pointer, unsigned lane, unsigned depth = 5);
+  // memory_units.cpp
+  std::optional<std::int64_t> offset_in_unit(llvm::LoadInst&, std::int64_t size,
+                                             std::int64_t stride) const;
+  Value* load_from_units(llvm::LoadInst&, llvm::Type*, std::int64_t size, std::int64_t stride);
+  bool store_to_units(llvm::StoreInst&, llvm::Type*, std::int64_t size, std::int64_t stride);
   Value* active_pointers(
       Value* pointer);  ///< Lanes that are off point where a lane that is on does.
   bool is_made_here(const Instruction*) const;

@@ -70,6 +70,7 @@ std::optional<PartialGroupEmitter::OneLane> PartialGroupEmitter::one_lane(BasicB
     }
     if (isa<CallInst>(inst) && !isa<IntrinsicInst>(inst)) {
       StringRef name = marker_name(&inst);
+      if (name == "check.access") continue;
       if (!(name.starts_with("sreg.") || name == "params" || name == "shared") ||
           !shape(&inst).scalar())
         return {};
@@ -134,6 +135,12 @@ void PartialGroupEmitter::copy_for_lane(BasicBlock& block, Value* lane, LaneCopi
       continue;
     }
     if (StringRef name = marker_name(&inst); !name.empty()) {
+      if (name == "check.access") {
+        b_.SetCurrentDebugLocation(inst.getDebugLoc());
+        parts_.checks.emit_access_in_lane(cast<CallInst>(inst), lane,
+                                          [&](Value* v) { return value_in_lane(v, lane, made); });
+        continue;
+      }
       parts_.instructions.emit_marker(cast<CallInst>(inst), name);
       made[&inst] = value_at(&inst, lane);
       continue;

@@ -27,7 +27,7 @@ bool PartialGroupEmitter::can_run_alone(Instruction& inst) const {
     return (name.starts_with("sreg.") && !name.starts_with("sreg.lanemask") &&
             !name.starts_with("sreg.clock") && !name.starts_with("sreg.globaltimer") &&
             plan_.full[&inst].scalar()) ||
-           name == "params" || name == "shared";
+           name == "params" || name == "shared" || name == "check.access";
   return !isa<CallInst>(inst) || isa<IntrinsicInst>(inst);
 }
 

@@ -94,7 +94,9 @@ std::optional<Prefetch> stream_of(LoadInst& load, const Flow& flow, const Shapes
 
 Prefetches find_prefetches(const Flow& flow, const Shapes& full, unsigned width) {
   Prefetches found;
-  if (!Triple{flow.function.getParent()->getTargetTriple()}.isAArch64()) return found;
+  // Processors of x86-64 detect consecutive lines early enough, but no long strides either.
+  const Triple triple{flow.function.getParent()->getTargetTriple()};
+  if (!triple.isAArch64() && !(triple.isX86() && !flow.loops.empty())) return found;
   for (BasicBlock* block : flow.order) {
     const LoadInst* last = nullptr;
     for (Instruction& inst : *block) {

@@ -233,7 +233,7 @@ bool waits_for_others(BasicBlock* block, const DominatorTree& tree, const Option
       if (!inst.mayWriteToMemory()) continue;
       StringRef name = marker_name(&inst);
       if (is_barrier(name) || is_warp_operation(name) || is_coverage_marker(name) ||
-          isa<FenceInst>(inst))
+          is_check(name) || isa<FenceInst>(inst))
         continue;
       if (auto* load = dyn_cast<LoadInst>(&inst); load) continue;  // volatile
       if (isa<IntrinsicInst>(inst) && cast<IntrinsicInst>(inst).isAssumeLikeIntrinsic()) continue;

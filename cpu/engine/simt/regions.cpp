@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/regions.cpp: the frame of block code: regions between barriers, loops over lane
 // groups, and values that live across regions.
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
@@ -104,9 +105,26 @@ Function* RegionEmitter::run() {
   }
   for (auto& region : regions_) {
     region->enter = new_block("region" + Twine{region->id} + ".enter");
-    region->head = new_block("region" + Twine{region->id});
-    region->next = new_block("region" + Twine{region->id} + ".next");
     region->after = new_block("region" + Twine{region->id} + ".after");
+    add_blocks(*region, "region" + Twine{region->id});
+  }
+  if (modes_ && plan_.groups_agree && !plan_.baseline && plan_.lanes.threads() % width_ == 0) {
+    for (auto& region : regions_) {
+      if (region->id == 0 || !stays_in_full_code(*region)) continue;
+      if (!some_masked_) some_masked_ = temporary(entry_.getInt1Ty(), "some.masked");
+      region->quick = std::make_unique<Region>();
+      Region& quick = *region->quick;
+      quick.is_quick = true;
+      quick.id = region->id;
+      quick.start = region->start;
+      quick.enter = region->enter;
+      quick.after = region->after;
+      quick.blocks = region->blocks;
+      quick.exits = region->exits;
+      quick.ends = region->ends;
+      add_blocks(quick, "region" + Twine{region->id} + ".quick");
+    }
+    if (some_masked_) entry_.CreateStore(entry_.getFalse(), some_masked_);
   }
   if (!plan_.groups_agree) {
     states_ = scratch_array(4);
@@ -130,11 +148,14 @@ Function* RegionEmitter::run() {
     entry_.CreateBr(parts_.strips.strip() ? parts_.strips.strip()->rows : regions_.front()->enter);
     run_on();
     // A new group starts with undefined slots and empty mask slots.
-    for (auto& region : regions_) {
-      b_.SetInsertPoint(region->reset_point);
-      parts_.values.clear_slots();
-      parts_.masks.clear_slots();
-    }
+    for (auto& region : regions_)
+      for (const Region* one : {region.get(), region->quick.get()}) {
+        if (!one) continue;
+        b_.SetInsertPoint(one->reset_point);
+        parts_.values.clear_slots();
+        parts_.masks.clear_slots();
+      }
+    separate_scratch();
   }
   report_.scratch_bytes = scratch_bytes_;
   report_.regions = static_cast<unsigned>(regions_.size());
@@ -144,6 +165,39 @@ Function* RegionEmitter::run() {
     return nullptr;
   }
   return state_.function;
+}
+
+void RegionEmitter::add_blocks(Region& region, const Twine& name) {
+  region.head = new_block(name);
+  region.next = new_block(name + ".next");
+}
+
+// Whether groups that enter a region in full code pass no edge to masked code.
+bool RegionEmitter::stays_in_full_code(const Region& region) const {
+  constexpr unsigned kMost = 400;  // instructions: the region is emitted twice
+  unsigned size = 0;
+  for (BasicBlock* block : region.blocks) {
+    if (plan_.full.diverges(block) || plan_.guards.count(block)) return false;
+    size += static_cast<unsigned>(block->size());
+  }
+  return size <= kMost;
+}
+
+// Tells LLVM that scratch memory is not accessed in any other way, so that values which are live
+// across barriers do not stand between the loads of a kernel. All addresses of scratch memory are
+// computed from the field of the context without phis or selects.
+void RegionEmitter::separate_scratch() {
+  const Value* scratch = parts_.instructions.registers()["scratch"];
+  MDBuilder builder{context_};
+  MDNode* domain = builder.createAnonymousAliasScopeDomain("cucpu");
+  MDNode* scopes =
+      MDNode::get(context_, {builder.createAnonymousAliasScope(domain, "cucpu.scratch")});
+  for (Instruction& inst : instructions(*state_.function)) {
+    const Value* pointer = getLoadStorePointerOperand(&inst);
+    if (!pointer) continue;
+    const bool is_scratch = getUnderlyingObject(pointer, 0) == scratch;
+    inst.setMetadata(is_scratch ? LLVMContext::MD_alias_scope : LLVMContext::MD_noalias, scopes);
+  }
 }
 
 // Initializes the modes of all groups: groups that skip the first region do not store theirs.
@@ -235,6 +289,8 @@ bool RegionEmitter::needs_group() const {
 void RegionEmitter::emit_entry_loads(Region& region) {
   b_.SetInsertPoint(region.enter);
   begin_block(Full);
+  // Where groups may be at different barriers, each round runs every group up to its next one.
+  if (plan_.groups_agree || region.id == 0) parts_.checks.emit_interval();
   if (plan_.groups_agree && regions_.size() > 1) {
     const auto add = [&](LoadInst* load) -> BlockLoad& {
       BlockLoad& kept = block_loads_[load];
@@ -254,7 +310,11 @@ void RegionEmitter::emit_entry_loads(Region& region) {
       b_.CreateStore(b_.getFalse(), kept.made);
     }
   }
-  b_.CreateBr(region.head);
+  if (region.quick)
+    b_.CreateCondBr(b_.CreateLoad(b_.getInt1Ty(), some_masked_), region.head, region.quick->head,
+                    MDBuilder{context_}.createBranchWeights(1, 1000));
+  else
+    b_.CreateBr(region.head);
 }
 
 Value* RegionEmitter::block_load(LoadInst& load) {
@@ -279,6 +339,12 @@ Value* RegionEmitter::block_load(LoadInst& load) {
 void RegionEmitter::emit_region(Region& region) {
   region_ = &region;
   emit_entry_loads(region);
+  emit_groups(region);
+  if (region.quick && report_.refusal.empty()) emit_groups(*region.quick);
+}
+
+void RegionEmitter::emit_groups(Region& region) {
+  region_ = &region;
   BasicBlock* start = new_block("region" + Twine{region.id} + ".group");
   b_.SetInsertPoint(region.head);
   Value* group = b_.CreateLoad(b_.getInt32Ty(), group_, "group");
@@ -296,7 +362,7 @@ void RegionEmitter::emit_region(Region& region) {
                    true);
   Value* mode = nullptr;
   unsigned rest = plan_.lanes.threads() % width_, full_groups = plan_.lanes.threads() / width_;
-  if (modes_ && region.id != 0) {
+  if (modes_ && region.id != 0 && !region.is_quick) {
     mode = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), modes_, group), "mode");
     region.reset_point = b_.CreateStore(b_.CreateICmpEQ(mode, b_.getInt32(kDeoptimised)),
                                         parts_.masks.deoptimised());
@@ -437,7 +503,7 @@ void RegionEmitter::leave_region(Region* to) {
         b_.CreateStore(vector ? to_slot_form(vec(v)) : scalar(v), array_element(v, vector));
       }
     }
-    if (modes_) {
+    if (modes_ && !region_->is_quick) {
       Value* group = b_.CreateLoad(b_.getInt32Ty(), group_);
       Value* mode = b_.getInt32(kFull);
       if (parts_.masks.mode() == Masked) {
@@ -445,6 +511,7 @@ void RegionEmitter::leave_region(Region* to) {
                                b_.getInt32(kDeoptimised), b_.getInt32(kMasked));
         b_.CreateStore(b_.CreateZExt(bits(mask()), b_.getInt32Ty()),
                        b_.CreateGEP(b_.getInt32Ty(), masks_, group));
+        if (some_masked_) b_.CreateStore(b_.getTrue(), some_masked_);
       }
       b_.CreateStore(mode, b_.CreateGEP(b_.getInt32Ty(), modes_, group));
     }
@@ -457,16 +524,21 @@ void RegionEmitter::leave_region(Region* to) {
   b_.CreateBr(region_->next);
 }
 
-// Emits the end of the loop over groups: continues with the region before which the groups stopped.
-void RegionEmitter::finish_region(Region& region) {
-  unsigned groups = plan_.lanes.groups();
-  BasicBlock* after = region.after;
+void RegionEmitter::finish_groups(Region& region) {
   b_.SetInsertPoint(region.next);
   Value* group =
       b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(1), "", true, true);
   b_.CreateStore(group, group_);
-  b_.CreateCondBr(b_.CreateICmpNE(group, b_.getInt32(groups)), region.head, after);
-  b_.SetInsertPoint(after);
+  b_.CreateCondBr(b_.CreateICmpNE(group, b_.getInt32(plan_.lanes.groups())), region.head,
+                  region.after);
+}
+
+// Emits the end of the loop over groups: continues with the region before which the groups stopped.
+void RegionEmitter::finish_region(Region& region) {
+  unsigned groups = plan_.lanes.groups();
+  finish_groups(region);
+  if (region.quick) finish_groups(*region.quick);
+  b_.SetInsertPoint(region.after);
   b_.CreateStore(b_.getInt32(0), group_);
   if (plan_.groups_agree) {
     BasicBlock* last = region.ends ? done_ : nullptr;

@@ -34,6 +34,10 @@ class RegionEmitter : public EmitterPart {
     llvm::SmallVector<Region*> exits;
     bool ends = false;                   ///< some group may return from here
     Instruction* reset_point = nullptr;  ///< where slots are made undefined for a new group
+    /// A second loop over groups without tests of their modes, for a region without masked code:
+    /// control enters it while all groups are in full code.
+    std::unique_ptr<Region> quick;
+    bool is_quick = false;
   };
 
   /// Emits the block function; null when something cannot be expressed (Report::refusal).
@@ -68,6 +72,11 @@ class RegionEmitter : public EmitterPart {
   void find_regions();
   void emit_entry_loads(Region&);
   void emit_region(Region&);
+  void emit_groups(Region&);
+  void finish_groups(Region&);
+  bool stays_in_full_code(const Region&) const;
+  void add_blocks(Region&, const llvm::Twine& name);
+  void separate_scratch();
   void enter_region(Region&, Mode);
   void finish_region(Region&);
   void run_on();
@@ -81,6 +90,7 @@ class RegionEmitter : public EmitterPart {
   std::vector<std::unique_ptr<Region>> regions_;
   Region* region_ = nullptr;
   llvm::AllocaInst *group_ = nullptr, *exit_state_ = nullptr;
+  llvm::AllocaInst* some_masked_ = nullptr;  ///< some group has left a region in masked code
   BasicBlock* done_ = nullptr;
   bool masks_cross_barriers_ = false;
   bool says_group_ = true;  ///< BlockContext::current_thread is stored for each group

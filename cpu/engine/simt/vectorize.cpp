@@ -6,12 +6,12 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/IR/Verifier.h>
-#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Target/TargetMachine.h>
 
+#include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
+#include "cpu/engine/simt/vector_target.hpp"
 
 namespace cucpu::simt {
 
@@ -39,27 +39,13 @@ unsigned cost_of(Function& thread, unsigned lanes) {
   return cost;
 }
 
-unsigned register_width(const TargetMachine* target) {
-  if (!target || !target->getTargetTriple().isX86()) return 4;
-  const MCSubtargetInfo* features = target->getMCSubtargetInfo();
-  return features->checkFeatures("+avx512f") ? 16 : features->checkFeatures("+avx2") ? 8 : 4;
-}
-
-// Four registers of four lanes keep a NEON or SSE pipeline busy. With sixteen registers of eight
-// lanes (AVX2) or 32 registers of sixteen lanes (AVX-512), one or two registers per value fit.
-unsigned preferred_width(const TargetMachine* target) {
-  if (!target || !target->getTargetTriple().isX86()) return 16;
-  const MCSubtargetInfo* features = target->getMCSubtargetInfo();
-  return features->checkFeatures("+avx512f") ? 16 : 8;
-}
-
 // Lanes in one row of the block have contiguous addresses, so a width that divides the row is
 // better than a wider one.
 unsigned choose_width(const Options& options, const Needs& needs, bool large) {
   if (needs.whole_warps) return 32;
   if (options.width) return options.width;
-  const unsigned preferred =
-      large ? register_width(options.target) : preferred_width(options.target);
+  const VectorTarget target = VectorTarget::of(options.target);
+  const unsigned preferred = large ? target.lanes : target.preferred;
   unsigned threads = static_cast<unsigned>(options.block.volume());
   unsigned row = options.block.x > 1   ? options.block.x
                  : options.block.y > 1 ? options.block.y
@@ -268,7 +254,7 @@ BlockCode vectorize(Function& thread, const Options& options) {
     Flow flow{thread};
     if (options.width == 0 && !needs.whole_warps) {
       report.pressure = pressure(flow, Shapes{flow, lanes, Shapes::Scope::FullGroup});
-      const unsigned registers = lanes.width / register_width(options.target);  // per value
+      const unsigned registers = lanes.width / VectorTarget::of(options.target).lanes;  // per value
       if (registers > 1 && report.pressure * registers > kRegisters)
         lanes = Lanes{lanes.width / 2, options.block};
     }
@@ -299,13 +285,26 @@ BlockCode vectorize(Function& thread, const Options& options) {
   if (report.refusal.empty() && splits_warp_operation(flow, full))
     report.refusal = "warp operation on both sides of a divergent branch";
   if (!report.refusal.empty()) return code;
-  Plan plan{flow, full, masked, block, linear, lanes, groups_agree(flow, block), code.baseline};
+  Plan plan{flow,
+            full,
+            masked,
+            block,
+            linear,
+            lanes,
+            VectorTarget::of(options.target),
+            groups_agree(flow, block),
+            code.baseline};
   for (BasicBlock* at : flow.order)
     for (Instruction& inst : *at) {
       if (!full.needs_guard(&inst)) break;
       plan.guards[at].push_back(&inst);
     }
   report.groups_agree = plan.groups_agree;
+  plan.check = options.check;
+  if (!plan.groups_agree && (options.check & check::kSync) != 0) {
+    report.refusal = "check mode: threads may reach different barriers";
+    return code;
+  }
   if (!plan.groups_agree && any_of(instructions(thread), [](Instruction& inst) {
         return marker_name(&inst) == "yield";
       })) {

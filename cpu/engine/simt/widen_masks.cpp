@@ -122,7 +122,7 @@ class Widener {
                                 lanes(mask));
   }
 
-  static IRBuilder<> behind(Instruction& inst) {
+  static IRBuilder<> builder_after(Instruction& inst) {
     auto at = inst.getInsertionPointAfterDef();
     return IRBuilder<>{(*at)->getParent(), *at};
   }
@@ -160,7 +160,7 @@ class Widener {
     } else if (Value* signs = tested_sign(*inst)) {
       made = signs;
     } else {
-      made = behind(*inst).CreateSExt(inst, wide_type(*inst));
+      made = builder_after(*inst).CreateSExt(inst, wide_type(*inst));
     }
     wide_[inst] = made;
     return made;
@@ -303,7 +303,7 @@ class Widener {
   /// The position in a block at which code can use a value that reaches it.
   static IRBuilder<> in(BasicBlock& where, Value* of) {
     auto* inst = dyn_cast<Instruction>(of);
-    if (inst && inst->getParent() == &where) return behind(*inst);
+    if (inst && inst->getParent() == &where) return builder_after(*inst);
     return IRBuilder<>{&where, where.getFirstInsertionPt()};
   }
 

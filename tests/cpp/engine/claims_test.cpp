@@ -38,7 +38,7 @@ TEST(Claims, TheFollowingClustersAreContiguousAndCountedOnce) {
   std::uint64_t cluster = 0, expected = 0;
   while (claims.next(cluster)) {
     ASSERT_EQ(cluster, expected);
-    expected += 1 + claims.take_following();
+    expected += 1 + claims.take_following(2);
   }
   EXPECT_EQ(expected, 100'000);
 }

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/benchmarks"
@@ -52,3 +56,34 @@ def test_goal_is_met_missed_or_out_of_reach() -> None:
     assert (
         page.verdict("device", {"ours": 41.0}) == "40 missed" and page.verdict("device_current", {"ours": 41.0}) == ""
     )
+
+
+CHARTS = [*sorted(PAGE.glob("*.svg")), ROOT / "docs/_static/architecture.svg"]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("path", CHARTS, ids=lambda path: path.name)
+def test_charts_fit_a_page_and_show_readable_names(path: Path) -> None:
+    picture = ElementTree.parse(path).getroot()
+    width, height = float(picture.attrib["width"]), float(picture.attrib["height"])
+    assert width <= 720 and height <= 1500, "a chart is seen as a whole"
+    assert picture.findtext(f"{SVG}title"), "a title for readers who do not see it"
+    for element in picture.iter(f"{SVG}text"):
+        words = "".join(element.itertext())
+        assert not re.match(r"(b|launch|graph|copy|alloc)_", words), "the name of a row, not a readable one"
+        size = float(element.get("font-size", picture.get("font-size", "13")))
+        length = 0.56 * size * len(words)
+        x = float(element.attrib["x"])
+        anchor = element.get("text-anchor", picture.get("text-anchor", "start"))
+        left = {"start": x, "middle": x - length / 2, "end": x - length}[anchor]
+        assert left >= 0 and left + length <= width, f"{words!r} leaves the picture"
+
+
+def test_every_call_of_both_packages_has_a_readable_name() -> None:
+    sys.path.insert(0, str(ROOT / "bench"))
+    from call_names import NAMES
+
+    for run in PAGE.glob("*.json"):
+        if not run.stem.startswith("kinds"):
+            calls = json.loads(run.read_text())["calls"]
+            assert {name for name, row in calls.items() if "ours" in row} - {"clock_1000", "clock_4000"} <= NAMES.keys()

@@ -11,8 +11,9 @@ import sys
 import pytest
 
 PROBE = """
-import json, resource
+import json, os, resource
 from cuda.core import Program, ProgramOptions
+os.environ["CUCORE_COMPILE_CACHE"] = "0"
 source = 'extern "C" __global__ void scale(float* p, float f, int n) { int i = threadIdx.x; if (i < n) p[i] *= f; }'
 faults = []
 for _ in range(6):

@@ -62,3 +62,11 @@ def test_using_the_core_loads_one_extension_and_no_numpy() -> None:
     )
     assert "numpy" not in modules and len(modules) <= 8, modules
     assert len(libraries) <= 6, libraries
+
+
+def test_a_program_that_launches_a_kernel_imports_no_network_and_no_typing() -> None:
+    modules, _ = brought(
+        "cuda.core; cuda.core.Device, cuda.core.Program, cuda.core.DeviceMemoryResource, cuda.core.PinnedMemoryResource"
+    )
+    heavy = {"socket", "threading", "hashlib", "hmac", "typing", "enum", "multiprocessing", "numpy"}
+    assert not heavy.intersection(modules)

@@ -88,7 +88,44 @@ def test_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path) -> 
     assert not worse, f"more instructions than recorded (recorded, now): {worse}"
 
 
+def test_tools_that_are_off_cost_nothing(tmp_path: Path) -> None:
+    """Timeline, CUPTI, coverage, debug mode, check mode and random schedules each have a hook in launches, calls or operations of
+    streams. With the compiler of the recorded counts, a few more tests of flags are found."""
+    if os.environ.get("CUCORE_DEVICE", "cpu") != "cpu":
+        pytest.skip("is about the CPU device")
+    import cucore
+
+    instructions = load("instructions")
+    table = json.loads((ROOT / "bench/instructions.json").read_text())
+    recorded = table.get(instructions.device_key())
+    build = build_folder()
+    if shutil.which("valgrind") is None or build is None:
+        pytest.skip("needs valgrind and a build with tests or benchmarks")
+    if recorded is None or table.get("compiler", {}).get(instructions.device_key()) != instructions.compiler(build):
+        pytest.skip(f"nothing is recorded for {instructions.device_key()} and {instructions.compiler(build)}")
+    library, rows = cucore.CPU_DRIVER_FOLDER / "libcuda.so.1", list(instructions.EXACT_ROWS)
+    least: dict[str, float] = {}
+    worse: dict[str, tuple[int, int]] = {}
+    for attempt in range(8):  # a thread that is woken adds to a launch
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        for name, now in instructions.count_device(build, library, rows, folder).items():
+            least[name] = min(now, least.get(name, now))
+        worse = {
+            name: (recorded[name], round(now))
+            for name, now in least.items()
+            if instructions.costs_something(name, recorded[name], now)
+        }
+        if not worse:
+            break
+    assert least.keys() == set(rows)
+    assert not worse, f"more instructions than recorded (recorded, now): {worse}"
+
+
 def test_instruction_comparison_detects_a_regression() -> None:
+    costs_something = load("instructions").costs_something
+    assert costs_something("event_record", 390, 399) and not costs_something("event_record", 390, 397)
+    assert costs_something("launch_3", 3772, 3900) and not costs_something("launch_3", 3772, 3880)
     is_worse = load("instructions").is_worse
     on_the_device = load("instructions").is_worse_on_the_device
     assert on_the_device(1000, 1800) and not on_the_device(1000, 1700)

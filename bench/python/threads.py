@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches from several Python threads at a time, each on its own stream.
+
+    python bench/python/threads.py [--threads 1,2,4,8] [--rounds N] [--null build/dev/bench/null_driver/libcucore_null.so]
+
+Prints nanoseconds of wall time per launch of all threads together, and the throughput relative to one thread. With the null driver only the
+packages and the interpreter take time. An interpreter with the GIL runs one thread at a time, so its throughput does not grow; one without
+(3.13t, 3.14t) shows whether launches wait for each other in the packages. A free core per thread is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import threading
+import time
+from itertools import repeat
+
+from ptx import PTX
+
+LAUNCHES = 20_000
+
+
+def seconds(count: int) -> float:
+    """From the start of all threads until the last one has ended."""
+    from cuda.core import Device, LaunchConfig, ObjectCode, launch
+
+    device = Device(0)
+    device.set_current()
+    kernel = ObjectCode.from_ptx(PTX.encode()).get_kernel("k3")
+    config = LaunchConfig(grid=1, block=32)
+    ready = threading.Barrier(count + 1)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            device.set_current()
+            stream = device.create_stream()
+            buffer = device.allocate(4096, stream=stream)
+            launch(stream, config, kernel, buffer, 1.0, 2)
+            stream.sync()
+            ready.wait()
+            for _ in repeat(None, LAUNCHES):
+                launch(stream, config, kernel, buffer, 1.0, 2)
+            stream.sync()
+        except BaseException as error:
+            errors.append(error)
+            ready.abort()
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    with contextlib.suppress(threading.BrokenBarrierError):  # a thread has failed
+        ready.wait()
+    start = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    spent = time.perf_counter() - start
+    if errors:
+        raise errors[0]
+    return spent
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", default="1,2,4,8")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--null", help="the driver that does nothing")
+    options = parser.parse_args()
+    if options.null:
+        os.environ |= {"CUCORE_DEVICE": "cpu", "CUCORE_CPU_LIBRARY": os.path.abspath(options.null)}
+    counts = [int(word) for word in options.threads.split(",")]
+    best = dict.fromkeys(counts, float("inf"))
+    for _ in range(options.rounds):
+        for count in counts:
+            best[count] = min(best[count], seconds(count))
+    is_locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+    print(f"Python {sys.version.split()[0]}, {'with' if is_locked else 'without'} the GIL, {os.cpu_count()} processors")
+    print(f"{'threads':>8}{'ns per launch':>16}{'throughput':>12}")
+    first = best[counts[0]] / counts[0]
+    for count in counts:
+        each = best[count] / count
+        print(f"{count:>8}{each / LAUNCHES * 1e9:>16.0f}{first / each:>12.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
