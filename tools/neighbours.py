@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs released packages of others on the CPU device and prints what works: `make neighbours`.
 
-Each package of tests/neighbours/packages.json gets an environment of its own (build/neighbours/NAME): its wheels without their
-dependencies, which would bring NVIDIA's packages over ours, and this build. `--docs FILE` writes the table into a page.
+Each package of tests/neighbours/packages.json gets an environment of its own (build/neighbours/NAME) or that of another row: its
+wheels without their dependencies, which would bring NVIDIA's packages over ours, and this build. `--docs FILE` writes the table into
+a page.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,7 +46,7 @@ def build_pycuda(source: str, python: Path, site: Path) -> None:
 
 def prepare(package: dict[str, Any], build: Path) -> Path:
     """The Python of the package's environment."""
-    folder = build.parent / "neighbours" / package["name"].replace(".", "-")
+    folder = build.parent / "neighbours" / re.sub(r"\W+", "-", package.get("environment", package["name"]))
     python = folder / "bin" / "python"
     mark = folder / "wheels.json"
     if not mark.exists() or json.loads(mark.read_text()) != package["wheels"]:

@@ -109,7 +109,9 @@ class CUCORE_EXPORT Program {
   /// Compiles to PTX, cubin or LTO-IR. `name_expressions` are C++ names ("add<float>") that must be
   /// compiled and found again by get_kernel. `log` receives what the compiler says, also after
   /// success. Throws NVRTCError or CUDAError with the log. On the CPU device a cubin is a container
-  /// (cucore/container.hpp): it also holds the PTX that runs there.
+  /// (cucore/container.hpp): it also holds the PTX that runs there. What NVRTC made of C++ is kept
+  /// in the user's cache folder (CUCORE_COMPILE_CACHE=0: not) and taken from there while source,
+  /// options, included files and compiler are the same.
   [[nodiscard]] ObjectCode compile(CodeType target,
                                    std::span<const std::string> name_expressions = {},
                                    std::string* log = nullptr);
@@ -121,8 +123,10 @@ class CUCORE_EXPORT Program {
   [[nodiscard]] CompilerBackend backend() const noexcept;        ///< who compiles it
   [[nodiscard]] SourceType source_type() const noexcept;         ///< its language
   [[nodiscard]] const ProgramOptions& options() const noexcept;  ///< how it is compiled
-  /// The compiler's handle (nvrtcProgram, nvvmProgram); null once closed, and for PTX.
-  [[nodiscard]] void* handle() const noexcept;
+  /// The compiler's handle (nvrtcProgram, nvvmProgram); null once closed, and for PTX. A C++
+  /// program whose last result came from the compile cache is compiled now, so that the handle has
+  /// it.
+  [[nodiscard]] void* handle() const;
   /// What became of the precompiled header of the last compilation; nothing when none was asked
   /// for.
   [[nodiscard]] std::optional<PCHStatus> pch_status() const noexcept;

@@ -29,8 +29,9 @@ struct CodeImage {
   /// The parameters of a kernel as PTX declares them: the PTX that this code is or carries, or what
   /// remember_params() was given. Null where there is none.
   const std::vector<DeclaredParam>* params_of(std::string_view symbol) const;
-  /// Keeps the parameters of the kernels of a PTX module from which this code was compiled.
-  void remember_params(std::string_view ptx) const;
+  /// Keeps the parameters of the kernels, as the PTX declares them from which this code was
+  /// compiled.
+  void remember_params(DeclaredParams declared) const;
 
   mutable cucore::detail::Mutex mutex;  // guards what follows
   mutable bool code_read = true;

@@ -92,27 +92,26 @@ class Scanner {
   void directive() {
     skip_blanks();
     const std::string_view name = word();
-    if (name != "include" && name != "include_next" && name != "import") return;
+    if (name != "include" && name != "include_next" && name != "import" && name != "embed") return;
     skip_blanks();
     file_use("#" + std::string{name} + " ");
   }
 
-  /// What follows `said`: a file in quotes, one in angle brackets (no use), or a macro.
+  /// What follows `said`: a file in quotes or angle brackets, or a macro.
   void file_use(const std::string& said) {
     const std::size_t line = std::min(text_.find('\n', at_), text_.size());
     const char open = peek();
-    if (open == '<') {
-      go_to(std::min(line, text_.find('>', at_)));
-      return;
-    }
-    if (open == '"') {
-      const std::size_t end = text_.find('"', at_ + 1);
+    if (open == '<' || open == '"') {
+      const char close = open == '<' ? '>' : open;
+      const std::size_t end = text_.find(close, at_ + 1);
       if (end < line) {
         std::string file{text_.substr(at_ + 1, end - at_ - 1)};
-        found_.push_back({said + '"' + file + '"', std::move(file)});
+        std::string text = said + open + file + close;
+        found_.push_back({std::move(text), std::move(file), open == '<'});
         go_to(end + 1);
         return;
       }
+      if (open == '<') return go_to(line);
     }
     const std::string_view macro = word();
     if (!macro.empty()) found_.push_back({said + std::string{macro}, {}});
@@ -172,9 +171,15 @@ class Scanner {
 
 }  // namespace
 
-std::vector<FileUse> uses_of_files(std::string_view source) {
+std::vector<FileUse> all_uses_of_files(std::string_view source) {
   const std::string text = joined_lines(source);
   return Scanner{text}.run();
+}
+
+std::vector<FileUse> uses_of_files(std::string_view source) {
+  std::vector<FileUse> uses = all_uses_of_files(source);
+  std::erase_if(uses, [](const FileUse& use) { return use.in_brackets; });
+  return uses;
 }
 
 }  // namespace cucore::detail

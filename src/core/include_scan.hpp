@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// include_scan.hpp: which files a C++ source asks for beside those of the compiler.
+// include_scan.hpp: which files a C++ source asks for.
 #pragma once
 
 #include <string>
@@ -11,12 +11,16 @@ namespace cucore::detail {
 /// A directive or test in a source that makes the result of its compilation depend on a file.
 struct FileUse {
   std::string text;  ///< as it stands there: #include "file", #include NAME, __has_include("file")
-  std::string file;  ///< the name between quotes; empty where a macro gives it
+  std::string file;  ///< the name between quotes or brackets; empty where a macro gives it
+  bool in_brackets = false;  ///< #include <file>, __has_include(<file>)
 };
 
-/// All uses of files in a source save those of names in angle brackets, which the compiler looks
-/// for in folders that are part of its options. Comments and literals are left out; what #if leaves
-/// out is not, since that depends on macros.
+/// All uses of files in a source. Comments and literals are left out; what #if leaves out is not,
+/// since that depends on macros.
+std::vector<FileUse> all_uses_of_files(std::string_view source);
+
+/// The same without names in angle brackets, which the compiler looks for in folders that are part
+/// of its options.
 std::vector<FileUse> uses_of_files(std::string_view source);
 
 }  // namespace cucore::detail

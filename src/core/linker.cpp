@@ -3,16 +3,78 @@
 #include "cucore/linker.hpp"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "core/linker_implementation.hpp"
 #include "core/nvjitlink.hpp"
 #include "core/program_implementation.hpp"
+#include "core/ptx_functions.hpp"
 #include "cucore/container.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore {
 namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+/// The functions that PTX among the inputs expects from other code.
+Names functions_wanted_by(const std::vector<ObjectCode>& inputs) {
+  Names wanted;
+  Names defined;
+  const auto add = [&](std::string_view ptx) {
+    detail::PtxFunctions found = detail::functions_of_ptx(ptx);
+    wanted.merge(found.external);
+    defined.merge(found.defined);
+  };
+  for (const ObjectCode& input : inputs) {
+    if (input.code_type() == CodeType::ptx) add(input.code());
+    for (const std::string_view module : ptx_of_container(input.code())) add(module);
+  }
+  std::erase_if(wanted, [&](const std::string& name) {  // the device has its own of the latter
+    return defined.contains(name) || name == "malloc" || name == "free" || name == "vprintf" ||
+           name == "__assertfail" || name.starts_with("cuda");
+  });
+  return wanted;
+}
+
+/// LTO-IR that uses these functions and nothing else.
+ObjectCode references_to(const Names& names, const LinkerOptions& options) {
+  std::string source, list;
+  for (const std::string& name : names) {
+    source += "extern \"C\" __device__ void " + name + "();\n";
+    list += name + ", ";
+  }
+  source += "__device__ void (*__cucore_referenced_functions[])() = {" + list + "};\n";
+  ProgramOptions how;
+  how.arch = options.arch;
+  how.relocatable_device_code = true;
+  return Program{std::move(source), SourceType::cxx, std::move(how)}.compile(CodeType::ltoir);
+}
+
+/// LTO-IR as PTX for a link with `rest`. The optimizer removes functions that no LTO-IR calls, and
+/// cannot be told of calls in PTX: a second link gets a module that refers to them.
+std::string ptx_of_ltoir(Linker::Implementation& job, std::vector<ObjectCode> lto,
+                         const std::vector<ObjectCode>& rest) {
+  std::string ptx = detail::link_with_nvjitlink(job, lto, CodeType::ptx);
+  Names wanted = functions_wanted_by(rest);
+  const detail::PtxFunctions first = detail::functions_of_ptx(ptx);
+  std::erase_if(wanted, [&](const auto& name) { return first.external.contains(name); });
+  lto.emplace_back(lto.front());  // the place of the references
+  while (!wanted.empty()) {
+    lto.back() = references_to(wanted, job.options);
+    ptx = detail::link_with_nvjitlink(job, lto, CodeType::ptx);
+    const Names defined = detail::functions_of_ptx(ptx).defined;
+    // What no LTO-IR defines must not be declared here: the declaration above has no types.
+    if (std::erase_if(wanted, [&](const auto& name) { return !defined.contains(name); }) == 0)
+      return detail::make_functions_visible(ptx, wanted);
+    if (wanted.empty()) {
+      lto.pop_back();
+      return detail::link_with_nvjitlink(job, lto, CodeType::ptx);
+    }
+  }
+  return ptx;
+}
 
 /// On the CPU device LTO-IR becomes PTX first, with nvJitLink; the rest is merged by the driver
 /// there.
@@ -29,7 +91,7 @@ std::string link_for_cpu_device(Linker::Implementation& job, CodeType target) {
     throw std::invalid_argument{
         "the CPU device cannot make one PTX text of LTO-IR and other code: link to 'cubin'"};
   }
-  std::string ptx = detail::link_with_nvjitlink(job, lto, CodeType::ptx);
+  std::string ptx = ptx_of_ltoir(job, lto, rest);
   if (!rest.empty()) {
     rest.emplace_back(CodeType::ptx, std::move(ptx), "linked LTO-IR");
     auto options = std::exchange(job.options, {});

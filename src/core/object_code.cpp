@@ -123,9 +123,9 @@ const std::vector<detail::DeclaredParam>* detail::CodeImage::params_of(
   return at != params.end() ? &at->second : nullptr;
 }
 
-void detail::CodeImage::remember_params(std::string_view ptx) const {
+void detail::CodeImage::remember_params(DeclaredParams declared) const {
   const std::lock_guard lock{mutex};
-  add_params_of_ptx(ptx, params);
+  params = std::move(declared);
   params_read = true;
 }
 

@@ -99,9 +99,9 @@ SourceType Program::source_type() const noexcept { return implementation_->sourc
 const ProgramOptions& Program::options() const noexcept { return implementation_->options(); }
 bool Program::is_closed() const noexcept { return implementation_->closed; }
 
-void* Program::handle() const noexcept {
+void* Program::handle() const {
   const std::lock_guard lock{implementation_->mutex};
-  return implementation_->handle();
+  return implementation_->closed ? nullptr : implementation_->handle();
 }
 
 std::optional<PCHStatus> Program::pch_status() const noexcept {

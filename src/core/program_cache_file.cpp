@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
@@ -24,6 +25,7 @@ namespace cucore {
 namespace {
 
 constexpr std::string_view kMagic = "cucore program cache 1\n";
+constexpr std::string_view kTemporary = ".new-";
 constexpr std::size_t kDigestBytes = 32;
 constexpr std::size_t kNameLength = 64;  // hexadecimal SHA-256
 
@@ -116,11 +118,31 @@ struct FileStreamProgramCache::State {
     return list;
   }
 
+  /// Files that a process began to write and did not end, an hour ago or more.
+  void remove_left_files() const {
+    const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* const stream = copy < 0 ? nullptr : ::fdopendir(copy);
+    if (stream == nullptr) {
+      if (copy >= 0) ::close(copy);
+      return;
+    }
+    const auto limit_of_age = ::time(nullptr) - 3600;
+    while (const dirent* row = ::readdir(stream)) {
+      struct stat status;
+      if (std::string_view{row->d_name}.starts_with(kTemporary) &&
+          ::fstatat(folder, row->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+          status.st_mtim.tv_sec < limit_of_age)
+        ::unlinkat(folder, row->d_name, 0);
+    }
+    ::closedir(stream);
+  }
+
   /// Oldest use first, until the rest fits. Other processes may do the same: a file that is gone is
   /// no error.
-  void trim() const {
+  void evict() const {
     if (!limit) return;
     auto list = entries();
+    remove_left_files();
     std::uint64_t total = 0;
     for (const Entry& entry : list) total += entry.bytes;
     std::ranges::sort(list, [](const Entry& a, const Entry& b) {
@@ -196,8 +218,8 @@ void FileStreamProgramCache::put(std::string_view key, std::string_view code) {
   static std::atomic<unsigned> counter{0};
   if (const auto found = get(key); found && *found == code) return;  // another process was first
   const std::string name = file_name(key);
-  const std::string temporary =
-      ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));
+  const std::string temporary = std::string{kTemporary} + std::to_string(::getpid()) + "-" +
+                                std::to_string(counter.fetch_add(1));
   {
     ::unlinkat(state_->folder, temporary.c_str(), 0);  // left by a dead process of the same number
     const Descriptor file{::openat(state_->folder, temporary.c_str(),
@@ -218,7 +240,7 @@ void FileStreamProgramCache::put(std::string_view key, std::string_view code) {
     ::unlinkat(state_->folder, temporary.c_str(), 0);
     fail_system("cannot write to " + state_->path.string());
   }
-  state_->trim();
+  state_->evict();
 }
 
 bool FileStreamProgramCache::erase(std::string_view key) {

@@ -23,7 +23,7 @@ class Program::Implementation {
   virtual CompilerBackend backend() const noexcept = 0;
   virtual SourceType source_type() const noexcept = 0;
   virtual void release() noexcept = 0;  ///< frees the compiler's state; the lock is held
-  virtual void* handle() const noexcept = 0;
+  virtual void* handle() = 0;           ///< the compiler's; the lock is held
 
   cucore::detail::Mutex mutex;  ///< calls on one program take turns
   std::atomic<bool> closed{false};

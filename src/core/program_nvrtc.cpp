@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // program_nvrtc.cpp: C++ programs, compiled by NVRTC.
 #include "core/code_image.hpp"
+#include "core/compile_cache.hpp"
 #include "core/coverage_source.hpp"
 #include "core/debug_source.hpp"
 #include "core/nvrtc.hpp"
@@ -51,7 +52,8 @@ class NvrtcProgram final : public Program::Implementation {
  public:
   NvrtcProgram(std::string code, ProgramOptions options)
       : Implementation{std::move(code), std::move(options)} {
-    create();
+    // The library is loaded when something must be compiled; one that is missing is an error now.
+    if (!pathfinder::path_of_dynamic_lib("nvrtc")) Nvrtc::get();
   }
   ~NvrtcProgram() override { NvrtcProgram::release(); }
 
@@ -59,9 +61,9 @@ class NvrtcProgram final : public Program::Implementation {
                      std::string& log) override;
   CompilerBackend backend() const noexcept override { return CompilerBackend::nvrtc; }
   SourceType source_type() const noexcept override { return SourceType::cxx; }
-  void* handle() const noexcept override { return program_; }
+  void* handle() override;
   void release() noexcept override {
-    if (program_ != nullptr) nvrtc_.nvrtcDestroyProgram(&program_);
+    if (program_ != nullptr) Nvrtc::get().nvrtcDestroyProgram(&program_);
     program_ = nullptr;
   }
 
@@ -79,12 +81,14 @@ class NvrtcProgram final : public Program::Implementation {
     const std::string name = code.empty() && counts_kernels()
                                  ? name_of_counted_source(options_.name, code_)
                                  : options_.name;
-    check_nvrtc(nvrtc_.nvrtcCreateProgram(&program_, code.empty() ? code_.c_str() : code.c_str(),
-                                          name.c_str(), static_cast<int>(headers.size()),
-                                          headers.data(), names.data()),
+    check_nvrtc(nvrtc().nvrtcCreateProgram(&program_, code.empty() ? code_.c_str() : code.c_str(),
+                                           name.c_str(), static_cast<int>(headers.size()),
+                                           headers.data(), names.data()),
                 "nvrtcCreateProgram");
   }
+  std::vector<std::string> flags_for(CodeType target) const;
   void run(CodeType target, std::span<const std::string> name_expressions, std::string& log);
+  CompiledProgram compile_now(CodeType target, std::span<const std::string> name_expressions);
   bool wants_pch() const { return options_.pch.value_or(false) || options_.create_pch.has_value(); }
   nvrtcResult read_pch_status();
 
@@ -98,7 +102,7 @@ class NvrtcProgram final : public Program::Implementation {
     return bytes;
   }
   std::string ptx() const {
-    std::string text = result(nvrtc_.nvrtcGetPTXSize, nvrtc_.nvrtcGetPTX, "nvrtcGetPTX");
+    std::string text = result(nvrtc().nvrtcGetPTXSize, nvrtc().nvrtcGetPTX, "nvrtcGetPTX");
     while (text.ends_with('\0')) text.pop_back();
     return text;
   }
@@ -106,25 +110,36 @@ class NvrtcProgram final : public Program::Implementation {
   /// False with link-time optimization, for which NVRTC makes no PTX.
   bool has_ptx() const {
     std::size_t size = 0;
-    return nvrtc_.nvrtcGetPTXSize(program_, &size) == NVRTC_SUCCESS && size > 1;
+    return nvrtc().nvrtcGetPTXSize(program_, &size) == NVRTC_SUCCESS && size > 1;
   }
 
-  const Nvrtc& nvrtc_ = Nvrtc::get();
-  nvrtcProgram program_ = nullptr;
+  static const Nvrtc& nvrtc() { return Nvrtc::get(); }
+
+  /// What a compilation was asked for.
+  struct Request {
+    CodeType target;
+    std::vector<std::string> name_expressions;
+  };
+  nvrtcProgram program_ = nullptr;  // null before NVRTC is needed
   bool compiled_ = false;
+  bool handle_is_known_ = false;    // the caller may read the results from the handle
+  std::optional<Request> skipped_;  // the last compilation, if its result came from the cache
 };
 
-void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expressions,
-                       std::string& log) {
-  if (compiled_) {  // name expressions cannot be added to a compiled program, and its results
-                    // belong to its last flags
-    release();
-    create();
+/// The program of NVRTC with the results of the last compilation.
+void* NvrtcProgram::handle() {
+  handle_is_known_ = true;
+  if (skipped_) {
+    const Request request = *std::move(skipped_);
+    skipped_.reset();
+    std::string log;
+    run(request.target, request.name_expressions, log);
   }
-  compiled_ = true;
-  for (const auto& name : name_expressions) {
-    check_nvrtc(nvrtc_.nvrtcAddNameExpression(program_, name.c_str()), "nvrtcAddNameExpression");
-  }
+  if (program_ == nullptr) create();
+  return program_;
+}
+
+std::vector<std::string> NvrtcProgram::flags_for(CodeType target) const {
   auto flags = options_.flags(CompilerBackend::nvrtc, target);
   if (target == CodeType::ltoir && !options_.link_time_optimization.value_or(false))
     flags.emplace_back("--dlink-time-opt");
@@ -133,12 +148,28 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
     flags.emplace_back("--generate-line-info");
   if (const auto folder = folder_to_add(flags, compiler_header_folder))
     flags.push_back("--include-path=" + *folder);
+  return flags;
+}
+
+void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expressions,
+                       std::string& log) {
+  if (compiled_) {  // name expressions cannot be added to a compiled program, and its results
+                    // belong to its last flags
+    release();
+    compiled_ = false;
+  }
+  if (program_ == nullptr) create();
+  compiled_ = true;
+  for (const auto& name : name_expressions) {
+    check_nvrtc(nvrtc().nvrtcAddNameExpression(program_, name.c_str()), "nvrtcAddNameExpression");
+  }
+  const auto flags = flags_for(target);
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
   const DriverNameScope name;
   const TraceScope trace{"compile", "NVRTC " + options_.name};
   const nvrtcResult code =
-      nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
+      nvrtc().nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
   log = nvrtc_log(program_);
   if (code == NVRTC_SUCCESS) return;
   std::string hint = hint_for_missing_header(log);
@@ -147,8 +178,8 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
 }
 
 nvrtcResult NvrtcProgram::read_pch_status() {
-  if (!wants_pch() || nvrtc_.nvrtcGetPCHCreateStatus == nullptr) return NVRTC_SUCCESS;
-  const nvrtcResult code = nvrtc_.nvrtcGetPCHCreateStatus(program_);
+  if (!wants_pch() || nvrtc().nvrtcGetPCHCreateStatus == nullptr) return NVRTC_SUCCESS;
+  const nvrtcResult code = nvrtc().nvrtcGetPCHCreateStatus(program_);
   pch_status = code == NVRTC_SUCCESS                         ? PCHStatus::created
                : code == NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED ? PCHStatus::not_attempted
                                                              : PCHStatus::failed;
@@ -156,7 +187,7 @@ nvrtcResult NvrtcProgram::read_pch_status() {
 }
 
 std::string NvrtcProgram::cubin() const {
-  std::string bytes = result(nvrtc_.nvrtcGetCUBINSize, nvrtc_.nvrtcGetCUBIN, "nvrtcGetCUBIN");
+  std::string bytes = result(nvrtc().nvrtcGetCUBINSize, nvrtc().nvrtcGetCUBIN, "nvrtcGetCUBIN");
   if (!code_runs_on_the_cpu_device()) return bytes;
   if (options_.max_register_count)
     return make_container(
@@ -164,39 +195,67 @@ std::string NvrtcProgram::cubin() const {
   return make_container(bytes, ptx());
 }
 
+CompiledProgram NvrtcProgram::compile_now(CodeType target,
+                                          std::span<const std::string> name_expressions) {
+  CompiledProgram made;
+  run(target, name_expressions, made.log);
+  if (read_pch_status() == NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED) {
+    // The heap for precompiled headers is fixed beforehand; NVRTC says how large it should have
+    // been.
+    std::size_t needed = 0;
+    check_nvrtc(nvrtc().nvrtcGetPCHHeapSizeRequired(program_, &needed),
+                "nvrtcGetPCHHeapSizeRequired");
+    check_nvrtc(nvrtc().nvrtcSetPCHHeapSize(needed), "nvrtcSetPCHHeapSize");
+    run(target, name_expressions, made.log);
+    read_pch_status();
+  }
+  for (const auto& name : name_expressions) {
+    const char* lowered = nullptr;
+    check_nvrtc(nvrtc().nvrtcGetLoweredName(program_, name.c_str(), &lowered),
+                "nvrtcGetLoweredName");
+    made.symbols.emplace(name, lowered);
+  }
+  made.code = target == CodeType::ptx ? ptx()
+              : target == CodeType::cubin
+                  ? cubin()
+                  : result(nvrtc().nvrtcGetLTOIRSize, nvrtc().nvrtcGetLTOIR, "nvrtcGetLTOIR");
+  // A cubin for a GPU has the sizes of parameters, not their types; NVRTC still has the PTX.
+  if (target == CodeType::cubin && !code_runs_on_the_cpu_device() && has_ptx())
+    add_params_of_ptx(ptx(), made.params);
+  return made;
+}
+
 ObjectCode NvrtcProgram::compile(CodeType target, std::span<const std::string> name_expressions,
                                  std::string& log) {
   if (target != CodeType::ptx && target != CodeType::cubin && target != CodeType::ltoir) {
     refuse_target(target, SourceType::cxx, "'ptx', 'cubin' or 'ltoir'");
   }
+  check_compile_cache_setting();
   if (!options_.arch) options_.arch = arch_of_current_device();
   pch_status.reset();
-  run(target, name_expressions, log);
-  if (read_pch_status() == NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED) {
-    // The heap for precompiled headers is fixed beforehand; NVRTC says how large it should have
-    // been.
-    std::size_t needed = 0;
-    check_nvrtc(nvrtc_.nvrtcGetPCHHeapSizeRequired(program_, &needed),
-                "nvrtcGetPCHHeapSizeRequired");
-    check_nvrtc(nvrtc_.nvrtcSetPCHHeapSize(needed), "nvrtcSetPCHHeapSize");
-    run(target, name_expressions, log);
-    read_pch_status();
+  skipped_.reset();
+  std::optional<CompiledProgram> made;
+  if (handle_is_known_) {
+    made = compile_now(target, name_expressions);
+  } else {
+    const std::string library = pathfinder::path_of_dynamic_lib("nvrtc").value_or("");
+    CompileCacheEntry entry{code_, options_, target, name_expressions, flags_for(target), library};
+    {
+      const TraceScope trace{"compile", "compile cache " + options_.name};
+      made = entry.find();
+    }
+    if (made) {
+      skipped_ = Request{target, {name_expressions.begin(), name_expressions.end()}};
+    } else {
+      made = compile_now(target, name_expressions);
+      // Another file may have been loaded where the first could not.
+      if (pathfinder::path_of_dynamic_lib("nvrtc") == library) entry.keep(*made);
+    }
   }
-  SymbolMapping mapping;
-  for (const auto& name : name_expressions) {
-    const char* lowered = nullptr;
-    check_nvrtc(nvrtc_.nvrtcGetLoweredName(program_, name.c_str(), &lowered),
-                "nvrtcGetLoweredName");
-    mapping.emplace(name, lowered);
-  }
-  std::string bytes = target == CodeType::ptx ? ptx()
-                      : target == CodeType::cubin
-                          ? cubin()
-                          : result(nvrtc_.nvrtcGetLTOIRSize, nvrtc_.nvrtcGetLTOIR, "nvrtcGetLTOIR");
-  ObjectCode code{target, std::move(bytes), options_.name, std::move(mapping)};
-  // A cubin for a GPU has the sizes of parameters, not their types; NVRTC still has the PTX.
-  if (target == CodeType::cubin && !code_runs_on_the_cpu_device() && has_ptx())
-    code.image()->remember_params(ptx());
+  log = std::move(made->log);
+  ObjectCode code{target, std::move(made->code), options_.name, std::move(made->symbols)};
+  if (target == CodeType::cubin && !code_runs_on_the_cpu_device())
+    code.image()->remember_params(std::move(made->params));
   return code;
 }
 

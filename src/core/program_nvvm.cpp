@@ -34,7 +34,7 @@ class NvvmProgram final : public Program::Implementation {
                      std::string& log) override;
   CompilerBackend backend() const noexcept override { return CompilerBackend::nvvm; }
   SourceType source_type() const noexcept override { return SourceType::nvvm; }
-  void* handle() const noexcept override { return program_; }
+  void* handle() override { return program_; }
   void release() noexcept override {
     if (program_ != nullptr) nvvm_.nvvmDestroyProgram(&program_);
     program_ = nullptr;

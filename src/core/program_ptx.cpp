@@ -51,7 +51,7 @@ class PtxProgram final : public Program::Implementation {
   }
   CompilerBackend backend() const noexcept override { return backend_; }
   SourceType source_type() const noexcept override { return SourceType::ptx; }
-  void* handle() const noexcept override { return nullptr; }
+  void* handle() override { return nullptr; }
   void release() noexcept override {}
 
  private:

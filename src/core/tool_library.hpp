@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/device_code.hpp"
 #include "cucore/pathfinder.hpp"
 
 namespace cucore::detail {
@@ -18,7 +19,7 @@ class ToolLibrary {
 
   template <typename Function>
   void optional(Function& slot, const char* symbol) const {
-    slot = reinterpret_cast<Function>(dlsym(library_.handle, symbol));
+    slot = reinterpret_cast<Function>(without_replacement(dlsym(library_.handle, symbol)));
   }
   template <typename Function>
   void required(Function& slot, const char* symbol) const {

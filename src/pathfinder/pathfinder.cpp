@@ -294,6 +294,22 @@ const LoadedDL& load_nvidia_dynamic_lib(std::string_view libname) {
   return state.rows.emplace(entry.name, load(entry)).first->second;
 }
 
+std::optional<std::string> path_of_dynamic_lib(std::string_view libname) {
+  {
+    auto& state = loaded();
+    const std::lock_guard lock{state.mutex};
+    if (const auto row = state.rows.find(libname); row != state.rows.end())
+      return row->second.abs_path;
+  }
+  const Entry& entry = entry_of(Kind::dynamic_lib, libname);
+  if (auto there = already_loaded(entry)) {
+    dlclose(there->handle);  // releases the reference that already_loaded() took
+    return there->abs_path;
+  }
+  const auto located = locate(Kind::dynamic_lib, entry);
+  return located ? std::optional{located->abs_path} : std::nullopt;
+}
+
 std::optional<Located> locate_nvidia_header_directory(std::string_view libname) {
   return locate(Kind::headers, entry_of(Kind::headers, libname));
 }

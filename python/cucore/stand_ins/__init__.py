@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the CPU device that stand in for NVIDIA's: `ptxas` and, in this folder, `nvcc --cubin` write PTX into a container
-in place of machine code."""
+"""What stands in for NVIDIA's compilers on the CPU device. The programs `ptxas` and, in this folder, `nvcc --cubin` write PTX into a
+container in place of machine code. The libraries NVRTC and nvJitLink return such containers as their cubins."""
 
 from __future__ import annotations
 
@@ -37,6 +37,25 @@ def variables(now: Mapping[str, str]) -> dict[str, str]:
         others = now.get("LD_PRELOAD", "").replace(":", " ").split()  # runtimes of sanitizers must come first
         result["LD_PRELOAD"] = " ".join([*(name for name in others if name != str(PRELOAD)), str(PRELOAD)])
     return result
+
+
+def into_this_process() -> None:
+    """Puts the stand-ins for compilers that are libraries into this process, until it ends: the variables reach its children only.
+    Who looks a function of NVRTC or nvJitLink up from now on gets the one whose cubins carry PTX, and `libcuda.so.1` means the CPU
+    device. Compilers that cuda.pathfinder does not find stay as they are. CUCORE_STAND_INS=0 switches all of it off."""
+    if os.environ.get("CUCORE_STAND_INS") == "0" or not PTXAS.exists():
+        return
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    name_driver()
+    replace = ctypes.CDLL(str(LIBRARY_FOLDER / "libcucore.so")).cucore_replace_in_symbol_table
+    replace.argtypes, replace.restype = [ctypes.c_void_p], ctypes.c_size_t
+    for name in ("nvrtc", "nvJitLink"):
+        try:
+            library = load_nvidia_dynamic_lib(name)
+        except DynamicLibNotFoundError:
+            continue
+        replace(library._handle_uint)
 
 
 def name_driver() -> None:

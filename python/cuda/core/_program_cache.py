@@ -70,7 +70,7 @@ class ProgramCacheResource(ABC):
             self[key] = value
 
     def close(self) -> None:  # noqa: B027  nothing to do is a fine default
-        """Let go of what the cache holds. May be called again."""
+        """Release the cached code. May be called again."""
 
     def __enter__(self) -> ProgramCacheResource:
         return self
@@ -115,7 +115,7 @@ class _NativeCache(ProgramCacheResource):
         self._open().clear()
 
     def close(self) -> None:
-        """Let go of what the cache holds. May be called again."""
+        """Release the cached code. May be called again."""
         self._native = None
 
 

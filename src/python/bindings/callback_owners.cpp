@@ -12,10 +12,9 @@
 #include <vector>
 
 #include "core/captured_free.hpp"
+#include "core/device_code.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/runtime.hpp"
-#include "device_code.hpp"
-#include "driver/library.hpp"
 #include "driver/mutex.hpp"
 #include "engine.hpp"
 #include "python/gil.hpp"
@@ -39,7 +38,7 @@ std::vector<HostCall*> take(void* owner) {
   return found.empty() ? std::vector<HostCall*>{} : std::move(found.mapped());
 }
 
-/// Runs `destroy`, and lets go of what the owner had when it is gone. A launch that still runs may
+/// Runs `destroy`, and releases what the owner had when it is gone. A launch that still runs may
 /// call once more, so it is waited for first.
 template <class Result, class Destroy>
 Result destroyed(void* owner, bool wait, Destroy destroy) {
@@ -93,15 +92,7 @@ std::atomic<DestroyProgram> nvrtc_destroy{nullptr};  // NVRTC's own, in a librar
 int program_destroy(void** program) {
   const auto destroy = nvrtc_destroy.load(std::memory_order_relaxed);
   if (program == nullptr) return destroy(program);
-  forget_compilation(*program);
   return destroyed<int>(*program, false, [=] { return destroy(program); });
-}
-using CompileProgram = int (*)(void* program, int count, const char* const* options);
-std::atomic<CompileProgram> nvrtc_compile{nullptr};
-int program_compile(void* program, int count, const char* const* options) {
-  const detail::DriverNameScope name;  // NVRTC loads the driver by it
-  note_compilation(program, count, options);
-  return nvrtc_compile.load(std::memory_order_relaxed)(program, count, options);
 }
 cudaError_t runtime_notification_unregister(int device, cudaAsyncCallbackHandle_t handle) {
   return destroyed<cudaError_t>(handle, false, [=] {
@@ -127,7 +118,6 @@ void keep_for(HostCall* call, void* owner) {
 void* in_place_of(const char* function, void* address) {
   static const std::pair<std::string_view, void*> kOurs[] = {
       {"nvrtcDestroyProgram", reinterpret_cast<void*>(&program_destroy)},
-      {"nvrtcCompileProgram", reinterpret_cast<void*>(&program_compile)},
       {"cuGraphExecDestroy", reinterpret_cast<void*>(&exec_destroy)},
       {"cuLogsUnregisterCallback", reinterpret_cast<void*>(&logs_unregister)},
       {"cuStreamEndCapture", reinterpret_cast<void*>(&end_capture)},
@@ -143,12 +133,12 @@ void* in_place_of(const char* function, void* address) {
   const std::string_view name{function};
   const auto* const found = std::find_if(std::begin(kOurs), std::end(kOurs),
                                          [&](const auto& row) { return row.first == name; });
-  if (found == std::end(kOurs)) return device_code_in_place_of(name, address);
-  // Those of a library that the driver's table does not have: ours call them.
-  if (name == "nvrtcCompileProgram")
-    nvrtc_compile.store(reinterpret_cast<CompileProgram>(address), std::memory_order_relaxed);
-  if (name == "nvrtcDestroyProgram")
-    nvrtc_destroy.store(reinterpret_cast<DestroyProgram>(address), std::memory_order_relaxed);
+  void* const replacement = detail::device_code_in_place_of(name, address);
+  if (found == std::end(kOurs)) return replacement;
+  if (name == "nvrtcDestroyProgram")  // of a library that the driver's table does not have
+    nvrtc_destroy.store(
+        reinterpret_cast<DestroyProgram>(replacement != nullptr ? replacement : address),
+        std::memory_order_relaxed);
   return found->second;
 }
 

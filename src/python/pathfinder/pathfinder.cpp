@@ -263,20 +263,20 @@ int exec_module(PyObject* module) {
   const bool ok =
       add_exception(
           module, "DynamicLibNotFoundError",
-          "A library is nowhere. `attempts` lists every place tried as (step, place, outcome).",
+          "A library was not found. `attempts` lists every place tried as (step, place, outcome).",
           PyExc_RuntimeError, s.dynamic_not_found) &&
       add_exception(module, "DynamicLibNotAvailableError",
                     "A known library that is not made for this platform.", s.dynamic_not_found,
                     s.dynamic_not_available) &&
-      add_exception(module, "DynamicLibUnknownError", "A name that is no library of the catalogue.",
+      add_exception(module, "DynamicLibUnknownError", "The name of a library that is not known.",
                     s.dynamic_not_found, s.dynamic_unknown) &&
       add_exception(module, "StaticLibNotFoundError",
-                    "A static library is nowhere. `attempts` lists every place tried.",
+                    "A static library was not found. `attempts` lists every place tried.",
                     PyExc_RuntimeError, s.static_not_found) &&
       add_exception(module, "BitcodeLibNotFoundError",
-                    "A bitcode library is nowhere. `attempts` lists every place tried.",
+                    "A bitcode library was not found. `attempts` lists every place tried.",
                     PyExc_RuntimeError, s.bitcode_not_found) &&
-      add_exception(module, "UnsupportedBinaryError", "A name that is no program of the catalogue.",
+      add_exception(module, "UnsupportedBinaryError", "The name of a program that is not known.",
                     PyExc_Exception, s.unsupported_binary);
   return ok ? 0 : -1;
 }

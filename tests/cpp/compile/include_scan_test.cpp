@@ -47,6 +47,19 @@ TEST(IncludeScan, QuestionsAboutFilesAreFound) {
   EXPECT_EQ(uses("#ifdef __has_include\n#endif"), Texts{});
 }
 
+TEST(IncludeScan, NamesInBracketsAreAmongAllUses) {
+  const auto all =
+      all_uses_of_files("#include <a/x.h>\n#include \"y.h\"\n#if __has_include(<z>)\n");
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].text, "#include <a/x.h>");
+  EXPECT_EQ(all[0].file, "a/x.h");
+  EXPECT_TRUE(all[0].in_brackets);
+  EXPECT_FALSE(all[1].in_brackets);
+  EXPECT_EQ(all[2].file, "z");
+  EXPECT_EQ(all_uses_of_files("#embed <data>").front().file, "data");
+  EXPECT_TRUE(all_uses_of_files("#include <x.h").empty());
+}
+
 TEST(IncludeScan, CommentsAndLiteralsAreNoDirectives) {
   for (const char* source : {
            "// #include \"x.h\"",

@@ -100,6 +100,29 @@ def test_ltoir_links_with_other_code(device):
     assert squares(device, linker.link("cubin")) == [1, 4, 9]
 
 
+def test_function_of_ltoir_that_only_other_code_calls_is_kept(device):
+    """The optimizer of LTO-IR sees no call of `helper_func`, and must not remove it."""
+    if Linker.which_backend() != "nvJitLink":
+        pytest.skip("LTO-IR needs nvJitLink")
+    arch = f"sm_{device.arch}"
+    how = ProgramOptions(arch=arch, relocatable_device_code=True)
+    helper = Program(HELPER, "c++", how).compile("ltoir")
+    printing = Program(
+        'extern "C" __global__ void other(int i) { printf("%d", i); } __device__ int nowhere(int);'
+        'extern "C" __global__ void third(int* p) { if (*p == 77) *p = nowhere(1); }',
+        "c++",
+        how,
+    )
+    for main in (Program(MAIN, "c++", how).compile(target) for target in ("ptx", "cubin")):
+        linker = Linker(main, helper, options=LinkerOptions(arch=arch, link_time_optimization=True))
+        assert squares(device, linker.link("cubin")) == [1, 4, 9]
+        wrong = Linker(
+            main, helper, printing.compile("ptx"), options=LinkerOptions(arch=arch, link_time_optimization=True)
+        )
+        with pytest.raises(CUDAError, match="nowhere"):
+            wrong.link("cubin")
+
+
 def test_linked_code_keeps_symbol_mappings(device):
     arch = f"sm_{device.arch}"
     source = HELPER + "template <class T> __global__ void k(T* p) { *p = 1; }"
