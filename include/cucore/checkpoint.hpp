@@ -25,7 +25,7 @@ class CUCORE_EXPORT Process {
   [[nodiscard]] int restore_thread_id() const;
   /// Lets no new CUDA work start; waits at most `timeout_ms` (0: without limit).
   void lock(unsigned timeout_ms = 0) const;
-  void checkpoint() const;  ///< Saves device memory to the host and lets go of the GPUs.
+  void checkpoint() const;  ///< Saves device memory to the host and releases the GPUs.
   /// Takes the GPUs back; the pairs (old, new) say which.
   void restore(std::span<const std::pair<Uuid, Uuid>> gpu_mapping = {}) const;
   void unlock() const;  ///< Lets CUDA work go on.

@@ -64,7 +64,7 @@ class CUCORE_EXPORT Event : public EventRef {
   [[nodiscard]] bool is_imported() const noexcept { return box_->imported; }
   [[nodiscard]] CUipcEventHandle ipc_handle() const;  ///< for other processes; needs ipc_enabled
   [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }  ///< names none
-  void close() noexcept;  ///< lets go of it; copies keep it
+  void close() noexcept;  ///< releases it; copies keep it
 
   /// Milliseconds from `start` to `end`. Both need `timing_enabled` and must be done; the exception
   /// says which is not.

@@ -41,6 +41,24 @@ struct MemsetParams {
   unsigned element_size = 1;  ///< bytes of the pattern: 1, 2 or 4
   std::size_t width = 0;      ///< elements of a row
   std::size_t height = 1;     ///< rows
+
+  /// Makes these bytes the pattern. Throws std::invalid_argument unless they are 1, 2 or 4.
+  CUCORE_EXPORT void set_pattern(std::span<const std::byte> bytes);
+};
+
+/// Whose memory an allocation node allocates.
+enum class GraphMemoryType : unsigned char {
+  device,  ///< the device's
+  host,    ///< pinned memory of the host
+  managed  ///< memory that moves between both
+};
+
+/// Memory that a graph allocates.
+struct AllocParams {
+  std::size_t size = 0;                            ///< in bytes
+  GraphMemoryType type = GraphMemoryType::device;  ///< whose
+  int device = 0;                                  ///< the number of the device
+  std::vector<int> peers{};                        ///< other devices that can use it
 };
 
 namespace detail {
@@ -137,7 +155,9 @@ class CUCORE_EXPORT GraphDefinition {
   CUgraphNode add_event_record(Nodes after, const Event& event);
   /// Waits for an event, which the graph keeps.
   CUgraphNode add_event_wait(Nodes after, const Event& event);
-  /// Allocates memory; its address is in `params` at once.
+  /// Allocates memory; its address is known at once.
+  std::pair<CUgraphNode, CUdeviceptr> add_alloc(Nodes after, const AllocParams& params);
+  /// The same with the driver's parameters, which get the address.
   CUgraphNode add_alloc(Nodes after, CUDA_MEM_ALLOC_NODE_PARAMS& params);
   CUgraphNode add_free(Nodes after, CUdeviceptr ptr);  ///< Frees what add_alloc() allocated.
   /// Adds an if, while or switch node with `count` bodies, which it returns.
@@ -147,7 +167,7 @@ class CUCORE_EXPORT GraphDefinition {
   /// What a conditional node decides by; kernels set it.
   [[nodiscard]] CUgraphConditionalHandle create_condition(unsigned default_value,
                                                           bool assign_default);
-  /// Takes a node and its edges out, ends the graphs inside it, and lets go of what they used.
+  /// Takes a node and its edges out, ends the graphs inside it, and releases what they used.
   void remove(CUgraphNode node);
   /// Another graph for a child node. Lets go of what the nodes of the old one used. Throws
   /// CUDAError for the graph that the node runs or is part of, which the driver would destroy while
@@ -168,7 +188,7 @@ class CUCORE_EXPORT GraphDefinition {
   /// From now on the driver counts what keep_beside() was given, as if keep() had been.
   void share() const;
   /// The graph itself releases what keep() returned; graphs already made from it do not.
-  void forget(CUuserObject kept);
+  void release(CUuserObject kept);
 
   [[nodiscard]] std::vector<CUgraphNode> nodes() const;  ///< all of them
   /// (before, after)
@@ -185,6 +205,8 @@ class CUCORE_EXPORT GraphDefinition {
   [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options, GraphOwners& owners) const;
   /// Writes it in the DOT language.
   void debug_dot_print(const std::string& path, unsigned flags = 0) const;
+  /// The same as a text.
+  [[nodiscard]] std::string dot(unsigned flags = 0) const;
 
  private:
   friend class Graph;
@@ -208,7 +230,7 @@ class CUCORE_EXPORT Graph {
   void update(const GraphDefinition& source) const;
   /// The same, but moves what `source` keeps to `owners`, as instantiate() does.
   void update(const GraphDefinition& source, GraphOwners& owners) const;
-  void close() noexcept { exec_.reset(); }  ///< lets go of it; copies keep it
+  void close() noexcept { exec_.reset(); }  ///< releases it; copies keep it
   [[nodiscard]] bool is_closed() const noexcept { return exec_ == nullptr; }  ///< names none
 
  private:
@@ -222,6 +244,8 @@ CUCORE_EXPORT CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& con
                                                          const Kernel& kernel, void** arguments);
 /// The parameters of a fill.
 CUCORE_EXPORT CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& params);
+/// What an allocation node allocates.
+CUCORE_EXPORT AllocParams alloc_params(const CUDA_MEM_ALLOC_NODE_PARAMS& params);
 /// Sets what a launch config says beyond grid and block (cluster, cooperation) on a kernel node.
 CUCORE_EXPORT void set_kernel_node_attributes(CUgraphNode node, const LaunchConfig& config);
 

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "cucore/abi/driver.h"
 #include "cucore/buffer.hpp"
@@ -27,7 +29,18 @@ struct IPCBufferDescriptor {
   std::array<std::byte, 64> payload{};  ///< the driver's name of it
   std::uint64_t size = 0;               ///< in bytes
   Kind kind = Kind::pool;               ///< what is needed to open it
+
+  /// A descriptor from its parts, as they came from another process. Throws std::invalid_argument
+  /// for a payload of another length, and for a kind that is neither "pool" nor "memory".
+  [[nodiscard]] CUCORE_EXPORT static IPCBufferDescriptor from_parts(
+      std::span<const std::byte> payload, std::uint64_t size, std::string_view kind);
+  /// "pool" or "memory"
+  [[nodiscard]] CUCORE_EXPORT const char* kind_name() const noexcept;
 };
+
+/// The driver's name of an event of another process, from its bytes. Throws std::invalid_argument
+/// where they are not as many as it has.
+[[nodiscard]] CUCORE_EXPORT CUipcEventHandle ipc_event_handle(std::span<const std::byte> bytes);
 
 /// A descriptor of memory for other processes. `pool` is where it comes from, null for a plain
 /// allocation. Throws InvalidStateError for a pool that was made without ipc_enabled, and for

@@ -75,7 +75,7 @@ class CUCORE_EXPORT Stream : public StreamRef {
   [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }  ///< names none
   /// True for copies of one another.
   [[nodiscard]] bool is_same(const Stream& other) const noexcept { return box_ == other.box_; }
-  void close() noexcept;  ///< lets go of it; copies keep it
+  void close() noexcept;  ///< releases it; copies keep it
   /// A view of the same stream, for callers that know that another copy lives longer.
   [[nodiscard]] Stream unheld() const noexcept {
     Stream name;

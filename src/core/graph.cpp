@@ -2,14 +2,23 @@
 // graph.cpp: work described once and launched many times.
 #include "cucore/graph.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
 #include "core/captured_free.hpp"
 #include "core/relaxed.hpp"
 #include "core/waiting.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
+#include "cucore/location.hpp"
 
 namespace cucore {
 
@@ -151,6 +160,16 @@ CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& p) {
   return params;
 }
 
+void MemsetParams::set_pattern(std::span<const std::byte> bytes) {
+  if (bytes.size() != 1 && bytes.size() != 2 && bytes.size() != 4)
+    throw std::invalid_argument{"a pattern has 1, 2 or 4 bytes, not " +
+                                std::to_string(bytes.size())};
+  value = 0;
+  element_size = static_cast<unsigned>(bytes.size());
+  for (std::size_t i = bytes.size(); i-- > 0;)
+    value = value << 8 | std::to_integer<unsigned>(bytes[i]);
+}
+
 CUgraphNode GraphDefinition::add_memset(Nodes after, const MemsetParams& p) {
   const CUDA_MEMSET_NODE_PARAMS params = memset_params(p);
   CUgraphNode node = nullptr;
@@ -215,6 +234,39 @@ CUgraphNode GraphDefinition::add_event_wait(Nodes after, EventRef event) {
   CUgraphNode node = nullptr;
   CUCORE_CALL(cuGraphAddEventWaitNode(&node, handle(), after.data(), after.size(), event.handle()));
   return node;
+}
+
+std::pair<CUgraphNode, CUdeviceptr> GraphDefinition::add_alloc(Nodes after,
+                                                               const AllocParams& params) {
+  const bool is_host = params.type == GraphMemoryType::host;
+  CUDA_MEM_ALLOC_NODE_PARAMS native{};
+  native.poolProps.allocType = params.type == GraphMemoryType::managed
+                                   ? CU_MEM_ALLOCATION_TYPE_MANAGED
+                                   : CU_MEM_ALLOCATION_TYPE_PINNED;
+  native.poolProps.location =
+      is_host ? Location::host().raw() : Location::device(params.device).raw();
+  native.bytesize = params.size;
+  std::vector<CUmemAccessDesc> access;
+  for (const int peer : std::set<int>{params.peers.begin(), params.peers.end()})
+    if (peer != params.device)
+      access.push_back({Location::device(peer).raw(), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+  native.accessDescs = access.empty() ? nullptr : access.data();
+  native.accessDescCount = access.size();
+  const CUgraphNode node = add_alloc(after, native);
+  return {node, native.dptr};
+}
+
+AllocParams alloc_params(const CUDA_MEM_ALLOC_NODE_PARAMS& params) {
+  AllocParams out;
+  out.size = params.bytesize;
+  out.device = params.poolProps.location.id;
+  if (params.poolProps.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
+    out.type = GraphMemoryType::managed;
+  else if (params.poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    out.type = GraphMemoryType::host;
+  for (std::size_t i = 0; i < params.accessDescCount; ++i)
+    out.peers.push_back(params.accessDescs[i].location.id);
+  return out;
 }
 
 CUgraphNode GraphDefinition::add_alloc(Nodes after, CUDA_MEM_ALLOC_NODE_PARAMS& params) {
@@ -352,6 +404,17 @@ Graph GraphDefinition::make(const GraphCompleteOptions& options) const {
 
 void GraphDefinition::debug_dot_print(const std::string& path, unsigned flags) const {
   CUCORE_CALL(cuGraphDebugDotPrint(handle(), path.c_str(), flags));
+}
+
+std::string GraphDefinition::dot(unsigned flags) const {
+  std::string name = (std::filesystem::temp_directory_path() / "cucore-graph-XXXXXX").string();
+  const int file = ::mkstemp(name.data());  // the driver writes to files only
+  if (file < 0) throw std::system_error{errno, std::generic_category(), "cannot make " + name};
+  ::close(file);
+  const std::shared_ptr<void> removal{nullptr, [&](void*) { ::unlink(name.c_str()); }};
+  debug_dot_print(name, flags);
+  std::ifstream written{name, std::ios::binary};
+  return {std::istreambuf_iterator<char>{written}, {}};
 }
 
 // ---- ready to launch

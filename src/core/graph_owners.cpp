@@ -107,13 +107,13 @@ void GraphDefinition::share() const {
   }
 }
 
-/// The graph lets go of an object that keep_in() made.
+/// The graph releases an object that keep_in() made.
 static void release_from(detail::GraphBox* box, CUuserObject kept) {
   CUCORE_CALL(cuGraphReleaseUserObject(box->part->handle, kept, 1));
   std::erase_if(box->kept, [&](const auto& pair) { return pair.first == kept; });
 }
 
-void GraphDefinition::forget(CUuserObject kept) {
+void GraphDefinition::release(CUuserObject kept) {
   detail::GraphBox* box = whole(box_.get());
   if (box == nullptr) throw InvalidStateError("there is no graph");
   release_from(box, kept);
@@ -122,7 +122,7 @@ void GraphDefinition::forget(CUuserObject kept) {
 
 // ---- what single nodes use
 
-/// A graph lets go of what a node used, unless it is among `gone`, which took that with them.
+/// A graph releases what a node used, unless it is among `gone`, which took that with them.
 static void end_use(detail::GraphBox* box, CUgraphNode node, const std::set<CUgraph>& gone) {
   std::erase_if(box->beside, [&](const auto& pair) { return pair.first == node; });
   const auto found = box->uses.find(node);

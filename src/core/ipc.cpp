@@ -155,6 +155,34 @@ Handle handle_of(const IPCBufferDescriptor& descriptor) {
 
 }  // namespace
 
+IPCBufferDescriptor IPCBufferDescriptor::from_parts(std::span<const std::byte> payload,
+                                                    std::uint64_t size, std::string_view kind) {
+  IPCBufferDescriptor out;
+  if (payload.size() != out.payload.size())
+    throw std::invalid_argument{"an IPC buffer handle has " + std::to_string(out.payload.size()) +
+                                " bytes, not " + std::to_string(payload.size())};
+  if (kind != "pool" && kind != "memory")
+    throw std::invalid_argument{"unknown kind of IPC buffer: '" + std::string{kind} +
+                                "', neither 'pool' nor 'memory'"};
+  std::memcpy(out.payload.data(), payload.data(), payload.size());
+  out.size = size;
+  out.kind = kind == "pool" ? Kind::pool : Kind::memory;
+  return out;
+}
+
+const char* IPCBufferDescriptor::kind_name() const noexcept {
+  return kind == Kind::pool ? "pool" : "memory";
+}
+
+CUipcEventHandle ipc_event_handle(std::span<const std::byte> bytes) {
+  CUipcEventHandle handle{};
+  if (bytes.size() != sizeof handle)
+    throw std::invalid_argument{"an IPC event handle has " + std::to_string(sizeof handle) +
+                                " bytes, not " + std::to_string(bytes.size())};
+  std::memcpy(&handle, bytes.data(), sizeof handle);
+  return handle;
+}
+
 IPCBufferDescriptor export_memory(BufferRef memory, const MemoryPool* pool) {
   if (pool != nullptr ? pool->is_managed() : is_managed(memory)) {
     throw InvalidStateError{

@@ -23,7 +23,7 @@ Extents dense_strides(const Extents& shape) {
   return strides;
 }
 
-/// The bytes from the first element to behind the last. Throws std::invalid_argument for negative
+/// The bytes from the first element to one past the last. Throws std::invalid_argument for negative
 /// extents and strides, and where 64 bits cannot count them.
 std::size_t bytes_of(const Extents& shape, const Extents& strides, std::size_t bits) {
   std::int64_t elements = 1;

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import _core
-from ._location import location_of
 from ._strenum import StrEnum
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
@@ -38,7 +37,7 @@ class MemcpyOverlapMode(StrEnum):
 
 
 class CopyOptions:
-    """How a copy is made: when its source is read, where its ends lie, and whether it gives way to kernels.
+    """How a copy is made: when its source is read, where source and destination are, and whether kernels have priority.
 
     - ``src_access_order``: when the source may be read: ``"stream"`` (in stream order), ``"during_api_call"`` (before the
       call returns) or ``"any"``
@@ -63,9 +62,7 @@ class CopyOptions:
         self.src_location_hint = src_location_hint
         self.dst_location_hint = dst_location_hint
         self.overlap_mode = _core.choice(MemcpyOverlapMode, overlap_mode, "overlap_mode")
-        for hint in (src_location_hint, dst_location_hint):
-            if hint is not None:
-                location_of(hint)
+        self._described()  # a hint that is no place is an error here
 
     def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.__slots__)
@@ -80,9 +77,9 @@ class CopyOptions:
 
     def _described(self) -> Any:
         """The options of C++."""
-        src, dst = (None if h is None else location_of(h) for h in (self.src_location_hint, self.dst_location_hint))
         overlaps = self.overlap_mode is MemcpyOverlapMode.PREFER_OVERLAP_WITH_COMPUTE
-        return _core._CopyOptions.of(_ORDER[self.src_access_order], src, dst, overlaps)
+        order = _ORDER[self.src_access_order]
+        return _core._CopyOptions.of(order, self.src_location_hint, self.dst_location_hint, overlaps)
 
 
 _ORDER = {MemcpySrcAccessOrder.STREAM: 1, MemcpySrcAccessOrder.DURING_API_CALL: 2, MemcpySrcAccessOrder.ANY: 3}
@@ -102,32 +99,13 @@ def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options
     _core.copy_batch(stream, srcs, dsts, options)
 
 
-def _managed(buffers: Any) -> list[Any]:
-    result = _core.buffer_list(buffers, "buffers")
-    for i, buffer in enumerate(result):
-        if not buffer.is_managed:
-            raise ValueError(
-                f"only managed buffers can be prefetched or discarded, and buffers[{i}] is not: allocate it from a ManagedMemoryResource"
-            )
-    return result
-
-
-def _locations(locations: Any, count: int) -> list[tuple[int, int]]:
-    if isinstance(locations, Sequence) and not isinstance(locations, str):
-        if len(locations) != count:
-            raise ValueError(f"there are {count} buffers but {len(locations)} locations: give one for all, or one each")
-        return [location_of(place) for place in locations]
-    return [location_of(locations)]
-
-
 def prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
     """Move managed buffers to a place (one for all, or one each) before they are used there.
 
     >>> managed = [ManagedMemoryResource().allocate(4096, stream=stream) for _ in range(2)]
     >>> prefetch_batch(stream, managed, [device, Host()])
     """
-    found = _managed(buffers)
-    _core.prefetch_batch(stream, found, _locations(locations, len(found)))
+    _core.prefetch_batch(stream, buffers, locations)
 
 
 def discard_batch(stream: Any, buffers: Sequence[Any]) -> None:
@@ -139,8 +117,7 @@ def discard_batch(stream: Any, buffers: Sequence[Any]) -> None:
     >>> managed = [ManagedMemoryResource().allocate(4096, stream=stream) for _ in range(2)]
     >>> discard_batch(stream, managed)
     """
-    found = _managed(buffers)
-    _core.discard_batch(stream, found)
+    _core.discard_batch(stream, buffers)
 
 
 def discard_prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
@@ -149,5 +126,4 @@ def discard_prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) 
     >>> managed = [ManagedMemoryResource().allocate(4096, stream=stream) for _ in range(2)]
     >>> discard_prefetch_batch(stream, managed, device)
     """
-    found = _managed(buffers)
-    _core.discard_prefetch_batch(stream, found, _locations(locations, len(found)))
+    _core.discard_prefetch_batch(stream, buffers, locations)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 
+from . import _core
+
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
     from typing import Any
@@ -14,25 +16,20 @@ class IPCEventDescriptor:
     """Names an event of another process: pass it to ``Event.from_ipc_descriptor``."""
 
     __slots__ = ("_blocking_sync", "_handle")
-    _blocking_sync: Any
-    _handle: Any
+    _blocking_sync: bool
+    _handle: bytes
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("IPCEventDescriptor objects cannot be instantiated directly: use Event.ipc_descriptor")
 
     @classmethod
     def _make(cls, handle: bytes, blocking_sync: bool) -> IPCEventDescriptor:
-        if len(handle) != 64:
-            raise ValueError(f"an IPC event handle has 64 bytes, not {len(handle)}")
         self = cls.__new__(cls)
-        self._handle = bytes(handle)
-        self._blocking_sync = bool(blocking_sync)
+        self._handle, self._blocking_sync = _core.ipc_event_parts(bytes(handle), bool(blocking_sync))
         return self
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, IPCEventDescriptor):
-            return NotImplemented
-        return bool(other._handle == self._handle)
+        return other._handle == self._handle if isinstance(other, IPCEventDescriptor) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self._handle)
@@ -57,16 +54,8 @@ class IPCBufferDescriptor:
     def _make(
         cls, payload: bytes, size: int, kind: str = "pool", origin: tuple[bytes, bytes, int] | None = None
     ) -> IPCBufferDescriptor:
-        if len(payload) != 64:
-            raise ValueError(f"an IPC buffer handle has 64 bytes, not {len(payload)}")
-        if kind not in ("pool", "memory"):
-            raise ValueError(f"unknown kind of IPC buffer: {kind!r}, neither 'pool' nor 'memory'")
-        if size < 0:
-            raise ValueError(f"the size of a buffer cannot be negative: {size}")
         self = cls.__new__(cls)
-        self._payload = bytes(payload)
-        self._size = int(size)
-        self._kind = kind
+        self._payload, self._size, self._kind = _core.ipc_buffer_parts(bytes(payload), int(size), kind)
         self._origin = origin
         return self
 

@@ -20,27 +20,18 @@ class Host:
     """
 
     __module__ = "cuda.core"
-    __slots__ = ("__weakref__", "_is_numa_current", "_numa_id")
+    __slots__ = ("__weakref__", "_location")
     _instances: dict[Any, Host] = {}
-    _numa_id: int | None
-    _is_numa_current: bool
+    _location: _core._Location
 
     def __new__(cls, numa_id: int | None = None, *, is_numa_current: bool = False) -> Host:
-        if is_numa_current and numa_id is not None:
-            raise ValueError("Host: give numa_id or is_numa_current, not both")
-        if numa_id is not None:
-            if not isinstance(numa_id, int):
-                raise TypeError(f"Host: numa_id must be an int or None, not {type(numa_id).__name__}")
-            if isinstance(numa_id, bool) or numa_id < 0:
-                raise ValueError(f"Host: numa_id must be an int of at least 0, not {numa_id}")
-        key = (numa_id, bool(is_numa_current))
-        self = cls._instances.get(key)
-        if self is None:
-            self = object.__new__(cls)
-            self._numa_id = numa_id
-            self._is_numa_current = bool(is_numa_current)
-            self = cls._instances.setdefault(key, self)
-        return self
+        return cls._at(_core._Location.host(numa_id, bool(is_numa_current)))
+
+    @classmethod
+    def _at(cls, location: Any) -> Host:
+        self = object.__new__(cls)
+        self._location = location
+        return cls._instances.setdefault(location, self)
 
     @classmethod
     def numa_current(cls) -> Host:
@@ -49,53 +40,27 @@ class Host:
 
     @property
     def numa_id(self) -> int | None:
-        """The NUMA node, None for wherever the host likes."""
-        return self._numa_id
+        """The NUMA node, None for any."""
+        return self._location.numa_id
 
     @property
     def is_numa_current(self) -> bool:
         """True for the node of the thread that asks."""
-        return self._is_numa_current
+        return self._location.is_numa_current
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Host):
-            return NotImplemented
-        return (self._numa_id, self._is_numa_current) == (other._numa_id, other._is_numa_current)
+        return self._location == other._location if isinstance(other, Host) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((Host, self._numa_id, self._is_numa_current))
+        return hash((Host, self._location))
 
     def __repr__(self) -> str:
-        if self._is_numa_current:
-            return "Host.numa_current()"
-        return "Host()" if self._numa_id is None else f"Host(numa_id={self._numa_id})"
+        return self._location.text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Host.numa_current, ()) if self._is_numa_current else (Host, (self._numa_id,))
+        return (Host.numa_current, ()) if self.is_numa_current else (Host, (self.numa_id,))
 
 
-def location_of(place: Any) -> tuple[int, int]:
-    """A Device or Host as the driver's (kind, number)."""
-    if isinstance(place, Host):
-        if place.is_numa_current:
-            return _core.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0
-        return (
-            (_core.CU_MEM_LOCATION_TYPE_HOST, 0)
-            if place.numa_id is None
-            else (_core.CU_MEM_LOCATION_TYPE_HOST_NUMA, place.numa_id)
-        )
-    if isinstance(place, Device) or (isinstance(place, int) and not isinstance(place, bool)):
-        if isinstance(place, int) and place == -1:
-            return _core.CU_MEM_LOCATION_TYPE_HOST, 0
-        return _core.CU_MEM_LOCATION_TYPE_DEVICE, int(Device(place))
-    raise TypeError(f"a location must be a Device or a Host, not {type(place).__name__}")
-
-
-def place_of(location: tuple[int, int]) -> Any:
-    """The driver's (kind, number) as a Device or Host."""
-    kind, number = location
-    if kind == _core.CU_MEM_LOCATION_TYPE_DEVICE:
-        return Device(number)
-    if kind == _core.CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        return Host(numa_id=number)
-    return Host.numa_current() if kind == _core.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT else Host()
+def place_of(location: Any) -> Any:
+    """A place of C++ as a Device or Host."""
+    return Device(location.id) if location.is_device else Host._at(location)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableSet
 
 from . import _core
-from ._location import location_of, place_of
+from ._location import place_of
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
         return len(self._members())
 
     def add(self, location: Any) -> None:
-        _core.managed_set_accessed_by(self._buffer, location_of(location), True)
+        _core.managed_set_accessed_by(self._buffer, location, True)
 
     def discard(self, location: Any) -> None:
-        _core.managed_set_accessed_by(self._buffer, location_of(location), False)
+        _core.managed_set_accessed_by(self._buffer, location, False)
 
     def clear(self) -> None:
         _core.managed_assign_accessed_by(self._buffer, [])
@@ -51,7 +51,7 @@ class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
 
 
 class ManagedBuffer(Buffer):
-    """A buffer that moves between host and devices by itself: made by ManagedMemoryResource.
+    """A buffer whose memory the driver migrates between host and devices: made by ManagedMemoryResource.
 
     >>> with ManagedMemoryResource().allocate(64, stream=stream) as managed:
     ...     stream.sync()
@@ -89,7 +89,7 @@ class ManagedBuffer(Buffer):
 
     @preferred_location.setter
     def preferred_location(self, place: Any) -> None:
-        _core.managed_set_preferred_location(self, None if place is None else location_of(place))
+        _core.managed_set_preferred_location(self, place)
 
     @property
     def accessed_by(self) -> AccessedBySetProxy:
@@ -98,11 +98,11 @@ class ManagedBuffer(Buffer):
 
     @accessed_by.setter
     def accessed_by(self, places: Any) -> None:
-        _core.managed_assign_accessed_by(self, [location_of(place) for place in places])
+        _core.managed_assign_accessed_by(self, list(places))
 
     def prefetch(self, location: Any, *, stream: Any) -> None:
         """Move the memory to a device or the host before it is used there."""
-        _core.managed_prefetch(self, location_of(location), stream)
+        _core.managed_prefetch(self, location, stream)
 
     def discard(self, *, stream: Any) -> None:
         """Say that the contents are not needed any more; prefetch before you write again."""

@@ -68,7 +68,7 @@ class MemoryResource:
 
     @property
     def is_managed(self) -> bool:
-        """True when it moves between host and device by itself."""
+        """True when the driver migrates it between host and device."""
         return False
 
     @property
@@ -151,7 +151,7 @@ class _MemPool(_NativeResource):
     _uuid: Any = None
 
     def close(self) -> None:
-        """Give the pool up; buffers made from it stay valid. Does nothing the second time."""
+        """Release the pool; buffers made from it stay valid. Does nothing the second time."""
         self._native.close()
 
     def _repr_html_(self) -> str:
@@ -321,7 +321,7 @@ class PinnedMemoryResource(Shareable, _MemPool):
 
     @property
     def numa_id(self) -> int:
-        """The NUMA node the memory lies on, -1 for wherever the host likes."""
+        """The NUMA node of the memory, -1 for any."""
         return self._numa_id
 
     @classmethod
@@ -346,7 +346,7 @@ class PinnedMemoryResource(Shareable, _MemPool):
 
 
 class ManagedMemoryResource(_MemPool):
-    """Memory that moves between host and devices by itself, from a pool.
+    """Memory from a pool that the driver migrates between host and devices.
 
     >>> resource = ManagedMemoryResource()
     >>> resource.is_device_accessible, resource.is_host_accessible, resource.is_managed
@@ -519,7 +519,7 @@ class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
         """Does nothing: the resource stays for the process."""
 
     def trim(self) -> None:
-        """Give memory that no graph uses now back to the device."""
+        """Return memory that no graph uses to the device."""
         self._native.trim_graph()
 
     def __reduce__(self) -> tuple[Any, ...]:

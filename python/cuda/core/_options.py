@@ -152,7 +152,7 @@ class PinnedMemoryResourceOptions(_Options):
 
     - ``ipc_enabled``: other processes can open its buffers
     - ``max_size``: limit in bytes, 0 for none
-    - ``numa_id``: the NUMA node the memory lies on, None for wherever the host likes
+    - ``numa_id``: the NUMA node of the memory, None for any
 
     >>> PinnedMemoryResource(PinnedMemoryResourceOptions(max_size=1 << 20)).is_host_accessible
     True

@@ -7,7 +7,6 @@ import atexit
 import weakref
 
 from . import _core
-from ._exporter import exporter, forget_link, link_to, mine
 from ._ipc import IPCAllocationHandle, IPCBufferDescriptor, warn_of_fork
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
@@ -136,6 +135,8 @@ def _file_descriptor_of(uuid: bytes) -> int:
 
 
 def _exporter() -> Any:
+    from ._exporter import exporter  # sockets and threads: most programs share no memory, and start faster without them
+
     return exporter(_file_descriptor_of)
 
 
@@ -168,6 +169,8 @@ def _rebuild_resource(cls: Any, uuid: Any, device: str | None, handle: Any, orig
 
 def _linked(origin: Any, ask: Callable[[Any], _T]) -> _T:
     """What an exporter of another process answers."""
+    from ._exporter import forget_link, link_to
+
     try:
         return ask(link_to(*origin[:2]))
     except RuntimeError:
@@ -225,6 +228,8 @@ def open_shared_buffer(mr: Any, descriptor: IPCBufferDescriptor) -> Any:
     origin = descriptor._origin
     if origin is None:
         return import_buffer(mr, descriptor, stream)
+    from ._exporter import mine
+
     own = mine(origin[0])
     if own is None:
         return _linked(origin, lambda link: _core.open_imported(mr, descriptor, stream, link, origin[2]))

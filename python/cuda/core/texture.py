@@ -148,7 +148,7 @@ class _Closable:
         return self._native.is_closed
 
     def close(self) -> None:
-        """Give it back; does nothing the second time."""
+        """Destroy it; does nothing the second time."""
         self._native.close()
 
     def _open(self) -> int:
@@ -249,7 +249,7 @@ class OpaqueArray(_Array):
         return self._open(), (width * self.element_bytes, height, depth)
 
     def _copy(self, other: Any, to_array: bool, stream: Any) -> None:
-        address, size, keep = _linear(other, not to_array)
+        address, size, keep = _core.linear_memory(other, not to_array)
         self._native.copy(address, size, to_array, stream)
         retain = getattr(stream, "_retain", None)
         if retain is not None:  # a GraphBuilder: the copy is made when the graph runs
@@ -269,20 +269,6 @@ class OpaqueArray(_Array):
 
     def __repr__(self) -> str:
         return f"<OpaqueArray shape={self._shape} format={self._format.value} num_channels={self._channels}>"
-
-
-def _linear(thing: Any, writable: bool) -> tuple[int, int, Any]:
-    """(address, size, what to keep until the copy is done) of a Buffer or host object."""
-    if isinstance(thing, _core.Buffer):
-        if thing.is_closed:
-            raise RuntimeError("the buffer is closed")
-        return thing.handle, thing.size, None
-    view = memoryview(thing)
-    if writable and view.readonly:
-        raise TypeError(f"the destination is read-only: {type(thing).__name__}")
-    if not view.c_contiguous:
-        raise ValueError(f"host memory must be contiguous: it has shape {view.shape} and strides {view.strides}")
-    return _core.host_address(thing, writable), view.nbytes, thing
 
 
 class MipmappedArray(_Array):

@@ -5,23 +5,24 @@
 #include <type_traits>
 #include <typeinfo>
 
-#include "../type_table.hpp"
 #include "arguments.hpp"
 #include "buffer_spares.hpp"
-#include "core/by_value.hpp"
-#include "core/ipc_link.hpp"
-#include "cucore/ipc.hpp"
-#include "cucore/managed.hpp"
 #include "dlpack.hpp"
-#include "length.hpp"
 #include "py_buffer.hpp"
 #include "usual.hpp"
 #include "values.hpp"
 
 namespace cucore::python {
 
-/// A memory resource that a user wrote in Python.
+const std::shared_ptr<MemoryResource>& open_native(nb::handle native) {
+  const Native& held = self_of<Native>(native.ptr());
+  if (held.resource == nullptr) throw InvalidStateError("the memory resource is closed");
+  return held.resource;
+}
+
 namespace {
+
+/// A memory resource that a user wrote in Python.
 class PythonResource final : public MemoryResource {
  public:
   explicit PythonResource(nb::object object)
@@ -74,13 +75,6 @@ class PythonResource final : public MemoryResource {
 nb::handle managed_buffer_type() {
   static constinit Member type{"cuda.core._managed", "ManagedBuffer"};
   return *type;
-}
-
-/// Keeps the resource while a call uses it: another thread may close it.
-const std::shared_ptr<MemoryResource>& open_native(nb::handle native) {
-  const Native& held = self_of<Native>(native.ptr());
-  if (held.resource == nullptr) throw InvalidStateError("the memory resource is closed");
-  return held.resource;
 }
 
 std::shared_ptr<MemoryResource> resource_of(nb::handle resource) {
@@ -319,6 +313,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   }
 }
 
+}  // namespace
+
 void end_view(PyObject* self) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -329,12 +325,8 @@ void end_view(PyObject* self) {
   PyErr_Restore(type, value, trace);
 }
 
-void release_buffer(PyObject* self, Py_buffer*) { end_view(self); }
-
-/// `stream` is None for the default stream, null for memory that needs no order. Memory of the host
-/// needs no driver, and has no default stream before one is loaded.
-nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::handle resource,
-                       nb::handle owner, nb::handle stream) {
+nb::object buffer_from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::handle resource,
+                              nb::handle owner, nb::handle stream) {
   if (!resource.is_none() && !owner.is_none()) {
     throw nb::value_error("from_handle(): give a memory resource or an owner, not both");
   }
@@ -362,6 +354,10 @@ nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::han
   if (keeps && type.is(nb::type<PyBuffer>())) return wrap(KeepingBuffer{std::move(value)});
   return wrap(type, std::move(value));
 }
+
+namespace {
+
+void release_buffer(PyObject* self, Py_buffer*) { end_view(self); }
 
 int keeping_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -391,109 +387,6 @@ int keeping_clear(PyObject* self) {
 
 }  // namespace
 
-nb::object hold_memory(PyObject* buffer) {
-  static constexpr const char* kName = "cuda.core.memory";
-  const nb::ft_object_guard alone{nb::handle{buffer}};
-  PyBuffer& value = open_buffer(buffer);
-  PyObject* capsule = PyCapsule_New(buffer, kName, [](PyObject* self) {
-    auto* held = static_cast<PyObject*>(PyCapsule_GetPointer(self, kName));
-    end_view(held);
-    Py_DECREF(held);
-  });
-  if (capsule == nullptr) throw nb::python_error();
-  Py_INCREF(buffer);
-  ++value.views;
-  return nb::steal(capsule);
-}
-
-namespace {
-
-/// What hold_memory() gives, for holders that the collector sees through: the owner of a buffer may
-/// hold the graph that holds the buffer.
-struct HeldMemory {
-  explicit HeldMemory(PyObject* held) : buffer{nb::borrow(held)} {
-    const nb::ft_object_guard alone{buffer};
-    ++open_buffer(held).views;
-  }
-  HeldMemory(HeldMemory&& other) noexcept : buffer{std::move(other.buffer)} {}
-  ~HeldMemory() { let_go(); }
-  void let_go() noexcept {
-    if (const nb::object held = std::move(buffer); held.is_valid()) end_view(held.ptr());
-  }
-  nb::object buffer;
-};
-
-int held_traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  if (nb::inst_ready(nb::handle{self})) Py_VISIT(self_of<HeldMemory>(self).buffer.ptr());
-  return 0;
-}
-
-int held_clear(PyObject* self) {
-  self_of<HeldMemory>(self).let_go();
-  return 0;
-}
-
-}  // namespace
-
-namespace {
-
-/// How the objects of a type are held.
-enum class HoldBy : unsigned char { reference, memory, elements, second_event, method };
-TypeTable<HoldBy> held_types;
-
-PyObject* hold_name() {
-  static PyObject* const name = PyUnicode_InternFromString("_hold");  // textures, arrays
-  return name;
-}
-
-[[gnu::noinline]] HoldBy look_at(nb::handle thing) {
-  PyTypeObject* const type = Py_TYPE(thing.ptr());
-  HoldBy by = buffer_of(thing.ptr()) != nullptr      ? HoldBy::memory
-              : PyTuple_CheckExact(thing.ptr()) != 0 ? HoldBy::elements
-              : nb::isinstance<Event>(thing)         ? HoldBy::second_event
-              : PyObject_HasAttr(reinterpret_cast<PyObject*>(type), hold_name()) != 0
-                  ? HoldBy::method
-                  : HoldBy::reference;
-  held_types.add(type, by);
-  return by;
-}
-
-}  // namespace
-
-nb::object hold(nb::handle thing) {
-  const HoldBy* const known = held_types.find(Py_TYPE(thing.ptr()));
-  switch (known != nullptr ? *known : look_at(thing)) {
-    case HoldBy::memory: {
-      // What a graph allocates is freed by a node of the graph.
-      const PyBuffer* const buffer = buffer_of(thing.ptr());
-      const bool is_held = !buffer->buffer.is_closed() && buffer->capture == 0;
-      return is_held ? wrap(HeldMemory{thing.ptr()}) : nb::borrow(thing);
-    }
-    case HoldBy::elements: {
-      nb::list held;
-      for (nb::handle element : nb::borrow<nb::tuple>(thing)) held.append(hold(element));
-      return nb::tuple(held);
-    }
-    case HoldBy::second_event:  // a second owner of the driver's event
-      return nb::make_tuple(thing, wrap(Event{self_of<Event>(thing.ptr())}));
-    case HoldBy::method: {
-      const nb::object method = nb::steal(
-          PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(thing.ptr())), hold_name()));
-      if (!method.is_valid()) throw nb::python_error();
-      return nb::make_tuple(thing, method(thing));
-    }
-    case HoldBy::reference:
-      break;
-  }
-  return nb::borrow(thing);
-}
-
-[[noreturn]] static void throw_closed_by_exporter() {
-  throw InvalidStateError{
-      "the buffer was closed before it was opened here: its process must keep it until then"};
-}
-
 static constexpr auto same_memory = [](const PyBuffer& a, const PyBuffer& b) {
   return a.buffer.handle() == b.buffer.handle() && a.buffer.size() == b.buffer.size();
 };
@@ -502,12 +395,6 @@ static constexpr auto memory_number = [](const PyBuffer& b) {
 };
 
 void bind_buffer(nb::module_& m) {
-  m.def("hold_memory", [](nb::handle buffer) { return hold_memory(buffer.ptr()); });
-  static PyType_Slot held_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&held_traverse)},
-                                     {Py_tp_clear, reinterpret_cast<void*>(&held_clear)},
-                                     {0, nullptr}};
-  nb::class_<HeldMemory>(m, "_HeldMemory", nb::type_slots(held_slots));
-  m.def("hold", &hold, "thing"_a.none());
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
                                 {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
                                 equality_slots<PyBuffer, same_memory, memory_number>[0],
@@ -516,8 +403,8 @@ void bind_buffer(nb::module_& m) {
   nb::class_<PyBuffer> cls(
       m, "Buffer", nb::is_weak_referenceable(), CUCORE_POOLED nb::type_slots(slots),
       "Memory that a device can use: made by Device.allocate() or a memory resource.\n\n"
-      "Freed when closed or destroyed, on the stream it was allocated on; a context manager that "
-      "closes itself.\n\n"
+      "Freed when closed or destroyed, on the stream it was allocated on. As a context manager, it "
+      "is closed at the end.\n\n"
       ">>> buffer = device.allocate(8, stream=stream)\n"
       ">>> buffer.copy_from(b'abcdefgh', stream=stream)\n"
       ">>> bytes(buffer.copy_to(bytearray(8), stream=stream))\n"
@@ -542,9 +429,9 @@ void bind_buffer(nb::module_& m) {
       "or 4 bytes.");
   def_fast<alone<buffer_close>>(
       cls, "close",
-      "close($self, stream=None)\n--\n\nGive the memory back, on this stream or the one it was "
-      "allocated on. Does nothing the second time. What a memoryview, an array or a "
-      "StridedMemoryView still sees is given back with the last of them.");
+      "close($self, stream=None)\n--\n\nFree the memory, on this stream or the one it was "
+      "allocated on. Does nothing the second time. Memory that a memoryview, an array or a "
+      "StridedMemoryView still uses is freed with the last of them.");
   def_fast<buffer_dlpack>(
       cls, "__dlpack__",
       "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
@@ -622,7 +509,7 @@ void bind_buffer(nb::module_& m) {
       "True when the host can read and write it directly.");
   def_value(
       cls, "is_managed", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).managed; },
-      "True when it moves between host and device by itself.");
+      "True when the driver migrates it between host and device.");
   def_value(
       cls, "is_mapped", [](const PyBuffer& b) { return b.mapped; },
       "True when it came from another process.");
@@ -646,7 +533,7 @@ void bind_buffer(nb::module_& m) {
   cls.def_static(
       "from_handle",
       [](nb::handle ptr, nb::handle size, nb::handle mr, nb::handle owner, nb::handle stream) {
-        return from_handle(nb::type<PyBuffer>(), ptr, size, mr, owner, stream);
+        return buffer_from_handle(nb::type<PyBuffer>(), ptr, size, mr, owner, stream);
       },
       nb::arg("ptr").none(), nb::arg("size"), nb::arg("mr") = nb::none(),
       nb::arg("owner") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
@@ -669,117 +556,12 @@ void bind_buffer(nb::module_& m) {
   nb::setattr(keeps, "__qualname__", nb::str("Buffer"));
   set_module(keeps);
   forbid_new<"Buffer.from_handle()">(keeps);
-  m.def("buffer_from_handle", &from_handle, "type"_a, "ptr"_a.none(), "size"_a, "mr"_a.none(),
-        "owner"_a.none(), "stream"_a.none());
+  m.def("buffer_from_handle", &buffer_from_handle, "type"_a, "ptr"_a.none(), "size"_a,
+        "mr"_a.none(), "owner"_a.none(), "stream"_a.none());
   // Memory that its resource takes back at once.
   m.def("buffer_without_stream", [](nb::handle ptr, nb::handle size, nb::handle mr) {
-    return from_handle(nb::type<PyBuffer>(), ptr, size, mr, nb::none(), nb::handle{});
+    return buffer_from_handle(nb::type<PyBuffer>(), ptr, size, mr, nb::none(), nb::handle{});
   });
-  // Memory with another owner, for a buffer that was sent.
-  m.def(
-      "buffer_in_place",
-      [](nb::handle ptr, nb::handle size, nb::handle owner, bool readonly) {
-        nb::object made =
-            from_handle(nb::type<PyBuffer>(), ptr, size, nb::none(), owner, nb::handle{});
-        self_of<PyBuffer>(made.ptr()).readonly = readonly;
-        return made;
-      },
-      "ptr"_a, "size"_a, "owner"_a, "readonly"_a);
-  // The same for a shared buffer that comes back to its own process, and may be sent on.
-  m.def(
-      "buffer_come_home",
-      [](nb::handle buffer, nb::handle owner, nb::handle resource, nb::handle descriptor) {
-        const Buffer& own = open_buffer(buffer.ptr()).buffer;
-        PyBuffer made{Buffer::view(own.handle(), own.size()), {}, nb::borrow(owner)};
-        made.imported = std::make_unique<ImportedFrom>(
-            ImportedFrom{nb::borrow(resource), nb::borrow(descriptor)});
-        return wrap(KeepingBuffer{std::move(made)});
-      },
-      "buffer"_a, "owner"_a, "resource"_a, "descriptor"_a);
-  // Copies between a buffer and host memory of its size, on any thread and in any context.
-  const auto host = [](nb::handle object, bool writable) {
-    Py_buffer view{};
-    if (PyObject_GetBuffer(object.ptr(), &view, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) < 0)
-      throw nb::python_error();
-    return std::unique_ptr<Py_buffer, void (*)(Py_buffer*)>{new Py_buffer{view}, [](Py_buffer* v) {
-                                                              PyBuffer_Release(v);
-                                                              delete v;
-                                                            }};
-  };
-  m.def("fetch_buffer", [host](nb::handle buffer, nb::handle into) {
-    const nb::object held = hold_memory(buffer.ptr());
-    const Buffer& from = open_buffer(buffer.ptr()).buffer;
-    const auto view = host(into, true);
-    const std::span bytes{static_cast<std::byte*>(view->buf), static_cast<std::size_t>(view->len)};
-    const WithoutGil unlocked;
-    cucore::detail::fetch(from, bytes);
-  });
-  m.def("store_buffer", [host](nb::handle buffer, nb::handle from) {
-    const nb::object held = hold_memory(buffer.ptr());
-    const Buffer& into = writable_buffer(buffer.ptr()).buffer;
-    const auto view = host(from, false);
-    const std::span bytes{static_cast<const std::byte*>(view->buf),
-                          static_cast<std::size_t>(view->len)};
-    const WithoutGil unlocked;
-    cucore::detail::store(into, bytes);
-  });
-  m.def("register_host", [host](nb::handle object, bool readonly) {
-    const auto view = host(object, false);
-    const WithoutGil unlocked;
-    cucore::detail::register_host(
-        {static_cast<std::byte*>(view->buf), static_cast<std::size_t>(view->len)}, readonly);
-  });
-  m.def("unregister_host", [host](nb::handle object) {
-    const auto view = host(object, false);
-    const WithoutGil unlocked;
-    cucore::detail::unregister_host(static_cast<std::byte*>(view->buf));
-  });
-  m.def("wait_for_buffer", [](nb::handle buffer) {
-    const nb::object held = hold_memory(buffer.ptr());
-    const Buffer& value = open_buffer(buffer.ptr()).buffer;
-    const WithoutGil unlocked;
-    cucore::detail::wait_for(value);
-  });
-  // Closes a buffer without giving its memory back: something else has taken it over.
-  m.def("forget_buffer", [](nb::handle buffer) {
-    PyBuffer& b = open_buffer(buffer.ptr());
-    b.settle();
-    b.buffer.release();
-    b.resource.reset();
-  });
-  // A buffer of another process: `handle` is an exported pointer of the pool `resource`, or,
-  // without one, of a plain allocation.
-  m.def(
-      "open_imported",
-      [](nb::handle resource, nb::handle named, nb::handle stream, cucore::detail::IPCLink* link,
-         std::uint64_t number) {
-        Stream on;
-        if (!stream.is_none()) on = stream_argument(stream.ptr(), "from_ipc_descriptor");
-        const nb::bytes handle = nb::cast<nb::bytes>(named.attr("_payload"));
-        IPCBufferDescriptor descriptor;
-        descriptor.size = nb::cast<std::size_t>(named.attr("size"));
-        check_length("an IPC buffer handle", handle.size(), descriptor.payload.size());
-        std::memcpy(descriptor.payload.data(), handle.c_str(), descriptor.payload.size());
-        std::shared_ptr<MemoryPool> pool;
-        if (resource.is_none())
-          descriptor.kind = IPCBufferDescriptor::Kind::memory;
-        else
-          pool = std::dynamic_pointer_cast<MemoryPool>(open_native(native_object(resource)));
-        PyBuffer made;
-        {
-          const WithoutGil unlocked;
-          std::shared_ptr<void> lease = link != nullptr ? link->lease(number) : nullptr;
-          if (link != nullptr && lease == nullptr) throw_closed_by_exporter();
-          made.buffer = import_buffer(pool, descriptor, on, std::move(lease));
-        }
-        if (!resource.is_none()) made.resource = nb::borrow(resource);
-        made.mapped = true;
-        made.imported =
-            std::make_unique<ImportedFrom>(ImportedFrom{made.resource, nb::borrow(named)});
-        return wrap(std::move(made));
-      },
-      "resource"_a.none(), "descriptor"_a, "stream"_a.none(), "link"_a.none() = nb::none(),
-      "number"_a = 0);
   m.def(
       "allocate",
       [](nb::handle resource, nb::handle size, nb::handle stream) {

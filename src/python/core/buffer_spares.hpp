@@ -20,7 +20,7 @@ class BufferSpares {
     Py_SET_REFCNT(object, 1);
     return object;
   }
-  /// Takes part in the freeing of the class's objects from now on, and lets go of what it has when
+  /// Takes part in the freeing of the class's objects from now on, and releases what it has when
   /// the interpreter ends.
   void install(PyTypeObject* type);
 

@@ -26,7 +26,7 @@ void bind_context(nb::module_& m) {
               "Device.set_current()");
         c = Context{};
       },
-      "Give up a context that create_context() made; does nothing the second time.");
+      "Destroy a context that create_context() made; does nothing the second time.");
   cls.def_prop_ro(
       "handle",
       [](const Context& c) -> nb::object {

@@ -303,6 +303,8 @@ int device_number(nb::handle object) {
   return static_cast<int>(value);
 }
 
+bool is_device(nb::handle object) noexcept { return nb::isinstance<PyDevice>(object); }
+
 Context device_context(nb::handle device) { return bound_context(device_of(device.ptr())); }
 
 void bind_device(nb::module_& m) {
@@ -332,7 +334,7 @@ void bind_device(nb::module_& m) {
       "memory resource, ordered on a stream.");
   def_fast<device_sync>(
       cls, "sync",
-      "sync($self)\n--\n\nWait until all work of the device is done. Ctrl-C gets out.");
+      "sync($self)\n--\n\nWait until all work of the device is done. Ctrl-C interrupts it.");
   def_fast<device_create_stream>(
       cls, "create_stream",
       "create_stream($self, obj=None, options=None)\n--\n\nMake a stream, or use the "

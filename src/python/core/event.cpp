@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/relaxed.hpp"
+#include "cucore/ipc.hpp"
 #include "length.hpp"
 #include "submission.hpp"
 #include "support.hpp"
@@ -34,9 +35,7 @@ PyObject* event_is_done(PyObject* self) {
 
 /// Opens another process's event in the current context, or device 0's.
 nb::object event_from_ipc(nb::bytes handle, bool blocking_sync) {
-  CUipcEventHandle raw{};
-  check_length("an IPC event handle", handle.size(), sizeof raw);
-  std::memcpy(&raw, handle.c_str(), sizeof raw);
+  const CUipcEventHandle raw = ipc_event_handle(bytes_of(handle));
   Context context = Context::current();
   if (!context)
     throw InvalidStateError("no device is current: call Device(...).set_current() first");
@@ -94,7 +93,7 @@ void bind_event(nb::module_& m) {
   });
   def_fast<event_sync>(
       cls, "sync",
-      "sync($self)\n--\n\nWait until the work before the event is done. Ctrl-C gets out.");
+      "sync($self)\n--\n\nWait until the work before the event is done. Ctrl-C interrupts it.");
   def_fast<alone<event_close>>(
       cls, "close", "close($self)\n--\n\nDestroy the event; does nothing the second time.");
   cls.def("_poll", [](nb::handle e) {  // for await: leaves captures of other tasks alone

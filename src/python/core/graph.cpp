@@ -121,7 +121,7 @@ struct PyGraph {
     }
     return true;
   }
-  /// The driver lets go of things once the last launch is done.
+  /// The driver releases things once the last launch is done.
   void keep_until_done(std::shared_ptr<void> things) const {
     std::optional<detail::Waiting> waiting{host_calls_are_pending()};
     if (detail::takes_part_in_capture(last)) {  // rare, and not worth a node: kept for good
@@ -268,7 +268,7 @@ void bind_exec(nb::module_& m) {
       "upload($self, stream)\n--\n\nMake the device ready, so that the first launch is as fast as "
       "the others.");
   cls.def("close", &PyGraph::close, nb::lock_self(),
-          "Give the graph up; does nothing the second time.");
+          "Release the graph; does nothing the second time.");
   cls.def_prop_ro(
       "is_closed", [](const PyGraph& g) { return g.graph.handle() == nullptr; },
       "True after close().");

@@ -82,23 +82,11 @@ static void bind_definition(nb::module_& m) {
       nb::call_guard<WithoutGil>());
   cls.def(
       "add_alloc",
-      [](D& d, const Handles& after, std::size_t size, int type, int location_type, int location_id,
-         const std::vector<int>& peers) {
-        CUDA_MEM_ALLOC_NODE_PARAMS params{};
-        params.poolProps.allocType = static_cast<CUmemAllocationType>(type);
-        params.poolProps.location = {static_cast<CUmemLocationType>(location_type), {location_id}};
-        params.bytesize = size;
-        std::vector<CUmemAccessDesc> access;
-        for (const int peer : peers) {
-          CUmemAccessDesc descriptor{};
-          descriptor.location = {CU_MEM_LOCATION_TYPE_DEVICE, {peer}};
-          descriptor.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-          access.push_back(descriptor);
-        }
-        params.accessDescs = access.empty() ? nullptr : access.data();
-        params.accessDescCount = access.size();
-        const std::size_t node = number(d.add_alloc(nodes_of(after), params));
-        return std::make_pair(node, static_cast<std::size_t>(params.dptr));
+      [](D& d, const Handles& after, std::size_t size, int type, int device,
+         std::vector<int> peers) {
+        return number(d.add_alloc(nodes_of(after), {size, static_cast<GraphMemoryType>(type),
+                                                    device, std::move(peers)})
+                          .first);
       },
       nb::call_guard<WithoutGil>());
   cls.def(
@@ -168,6 +156,15 @@ static void bind_definition(nb::module_& m) {
       },
       "auto_free"_a, "upload"_a.none(), "device_launch"_a, "priority"_a);
   cls.def("debug_dot_print", &D::debug_dot_print, nb::call_guard<WithoutGil>());
+  cls.def("dot", [](const D& d, unsigned flags) {
+    std::string text;
+    {
+      const WithoutGil release;
+      text = d.dot(flags);
+    }
+    return nb::steal(
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  });
 }
 CUCORE_BIND(kBindGraph, bind_definition)
 

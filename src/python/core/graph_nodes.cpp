@@ -94,13 +94,10 @@ static void bind_nodes(nb::module_& m) {
     node_of(n).set_event(event);
   });
   m.def("alloc_node_get", [](std::size_t n) {
-    const CUDA_MEM_ALLOC_NODE_PARAMS p = node_of(n).allocation();
-    std::vector<int> peers;
-    for (std::size_t i = 0; i < p.accessDescCount; ++i)
-      peers.push_back(p.accessDescs[i].location.id);
-    return nb::make_tuple(
-        static_cast<std::size_t>(p.dptr), p.bytesize, static_cast<int>(p.poolProps.allocType),
-        static_cast<int>(p.poolProps.location.type), p.poolProps.location.id, peers);
+    const CUDA_MEM_ALLOC_NODE_PARAMS native = node_of(n).allocation();
+    const AllocParams p = alloc_params(native);
+    return nb::make_tuple(static_cast<std::size_t>(native.dptr), p.size, static_cast<int>(p.type),
+                          p.device, p.peers);
   });
   m.def("free_node_get",
         [](std::size_t n) { return static_cast<std::size_t>(node_of(n).freed()); });

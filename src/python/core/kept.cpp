@@ -95,7 +95,7 @@ void let_go_of_all() noexcept {
       next = ring.after;
     }
     if (next == &ring) return;
-    Py_XDECREF(take_out(*next));  // may let go of others, and take them out of the ring
+    Py_XDECREF(take_out(*next));  // may release others, and take them out of the ring
   }
 }
 

@@ -12,7 +12,7 @@ namespace cucore::python {
 void let_go(PyObject* held) noexcept;
 
 /// Keeps a Python object alive from C++. The collector does not see through C++, so what is kept is
-/// let go of when the module ends: else a function that a graph calls would keep the module it was
+/// released when the module ends: else a function that a graph calls would keep the module it was
 /// written in, and with that the graph, for ever.
 std::shared_ptr<void> keep_alive(nanobind::object object);
 

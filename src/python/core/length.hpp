@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// length.hpp: bytes from elsewhere that must have a certain length.
+// length.hpp: bytes from elsewhere, and the length that they must have.
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "support.hpp"
 
 namespace cucore::python {
+
+/// The contents of a bytes object, which must outlive the result.
+inline std::span<const std::byte> bytes_of(const nb::bytes& object) {
+  return {reinterpret_cast<const std::byte*>(object.c_str()), object.size()};
+}
 
 /// Throws ValueError, with both lengths, when they differ.
 inline void check_length(const char* what, std::size_t given, std::size_t wanted) {

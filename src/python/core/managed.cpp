@@ -3,29 +3,20 @@
 #include "cucore/managed.hpp"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
 #include "copy_buffers.hpp"
 #include "cucore/copy.hpp"
+#include "location.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
 namespace {
 
-/// A place as Python gives it: (kind, number), the driver's.
-using Place = std::pair<int, int>;
-
-Location location(const Place& place) {
-  return {static_cast<CUmemLocationType>(place.first), place.second};
-}
-Place place(const Location& location) { return {location.type(), location.id()}; }
-
-std::vector<Location> locations(const std::vector<Place>& places) {
-  std::vector<Location> out;
-  for (const Place& one : places) out.push_back(location(one));
-  return out;
+/// A place, or none.
+std::optional<Location> place_or_none(nb::handle place) {
+  return place.is_none() ? std::nullopt : std::optional{location_argument(place)};
 }
 
 /// The memory of a list of Buffers.
@@ -68,6 +59,20 @@ nb::list buffer_list(nb::handle buffers, const char* name) {
   return found;
 }
 
+/// The same for buffers of managed memory; ValueError for others.
+nb::list managed_list(nb::handle buffers) {
+  nb::list found = buffer_list(buffers, "buffers");
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (traits_of(open_buffer(nb::object{found[i]}.ptr())).managed) continue;
+    PyErr_Format(PyExc_ValueError,
+                 "only managed buffers can be prefetched or discarded, and buffers[%zu] is not: "
+                 "allocate it from a ManagedMemoryResource",
+                 i);
+    throw nb::python_error();
+  }
+  return found;
+}
+
 /// The options of a batch: one for all, one each, or None.
 std::vector<CopyOptions> batch_options(nb::handle options, std::size_t copies) {
   static constinit Member type{"cuda.core._copy", "CopyOptions"};
@@ -106,12 +111,11 @@ std::vector<CopyOptions> batch_options(nb::handle options, std::size_t copies) {
   return out;
 }
 
-CopyOptions copy_options(int order, std::optional<Place> src, std::optional<Place> dst,
-                         bool prefers_overlap) {
+CopyOptions copy_options(int order, nb::handle src, nb::handle dst, bool prefers_overlap) {
   CopyOptions out;
   out.src_access_order = static_cast<MemcpySrcAccessOrder>(order);
-  if (src) out.src_location_hint = location(*src);
-  if (dst) out.dst_location_hint = location(*dst);
+  out.src_location_hint = place_or_none(src);
+  out.dst_location_hint = place_or_none(dst);
   if (prefers_overlap) out.overlap_mode = MemcpyOverlapMode::prefer_overlap_with_compute;
   return out;
 }
@@ -127,43 +131,51 @@ void bind_advice(nb::module_& m) {
     const WithoutGil release;
     memory.set_read_mostly(value);
   });
-  m.def("managed_preferred_location", [](nb::handle buffer) -> std::optional<Place> {
+  m.def("managed_preferred_location", [](nb::handle buffer) {
     const ManagedRef memory = managed(buffer);
     const WithoutGil release;
-    const auto found = memory.preferred_location();
-    return found ? std::optional{place(*found)} : std::nullopt;
+    return memory.preferred_location();
   });
   m.def(
       "managed_set_preferred_location",
-      [](nb::handle buffer, std::optional<Place> where) {
+      [](nb::handle buffer, nb::handle where) {
+        const std::optional<Location> place = place_or_none(where);
         const ManagedRef memory = managed(buffer);
         const WithoutGil release;
-        memory.set_preferred_location(where ? std::optional{location(*where)} : std::nullopt);
+        memory.set_preferred_location(place);
       },
       "buffer"_a, "where"_a.none());
   m.def("managed_accessed_by", [](nb::handle buffer) {
     const ManagedRef memory = managed(buffer);
-    std::vector<Place> places;
     const WithoutGil release;
-    for (const Location& found : memory.accessed_by()) places.push_back(place(found));
-    return places;
+    return memory.accessed_by();
   });
-  m.def("managed_set_accessed_by", [](nb::handle buffer, Place where, bool keeps) {
+  m.def(
+      "managed_set_accessed_by",
+      [](nb::handle buffer, nb::handle where, bool keeps) {
+        const Location place = location_argument(where);
+        const ManagedRef memory = managed(buffer);
+        const WithoutGil release;
+        keeps ? memory.add_accessed_by(place) : memory.remove_accessed_by(place);
+      },
+      "buffer"_a, "where"_a.none(), "keeps"_a);
+  m.def("managed_assign_accessed_by", [](nb::handle buffer, nb::list where) {
+    std::vector<Location> places;
+    for (nb::handle place : where) places.push_back(location_argument(place));
     const ManagedRef memory = managed(buffer);
     const WithoutGil release;
-    keeps ? memory.add_accessed_by(location(where)) : memory.remove_accessed_by(location(where));
+    memory.set_accessed_by(places);
   });
-  m.def("managed_assign_accessed_by", [](nb::handle buffer, const std::vector<Place>& places) {
-    const ManagedRef memory = managed(buffer);
-    const WithoutGil release;
-    memory.set_accessed_by(locations(places));
-  });
-  m.def("managed_prefetch", [](nb::handle buffer, Place where, nb::handle stream) {
-    const ManagedRef memory = managed(buffer);
-    const Stream on = stream_argument(stream.ptr(), "prefetch");
-    const WithoutGil release;
-    memory.prefetch(location(where), on);
-  });
+  m.def(
+      "managed_prefetch",
+      [](nb::handle buffer, nb::handle where, nb::handle stream) {
+        const Location place = location_argument(where);
+        const ManagedRef memory = managed(buffer);
+        const Stream on = stream_argument(stream.ptr(), "prefetch");
+        const WithoutGil release;
+        memory.prefetch(place, on);
+      },
+      "buffer"_a, "where"_a.none(), "stream"_a.none());
 }
 
 }  // namespace
@@ -186,32 +198,36 @@ void copy_buffers(nb::handle stream, nb::handle srcs, nb::handle dsts, nb::handl
 
 void bind_managed(nb::module_& m) {
   bind_advice(m);
-  m.def("prefetch_batch", [](nb::handle stream, nb::list buffers, std::vector<Place> places) {
-    const auto memory = memory_of(buffers);
-    const Stream on = stream_argument(stream.ptr(), "prefetch_batch");
-    const WithoutGil release;
-    prefetch_batch(on, memory, locations(places));
-  });
-  m.def("discard_batch", [](nb::handle stream, nb::list buffers) {
-    const auto memory = memory_of(buffers);
-    const Stream on = stream_argument(stream.ptr(), "discard_batch");
-    {
+  const auto to_places = [](const char* name, auto batch) {
+    return [=](nb::handle stream, nb::handle buffers, nb::handle where) {
+      const nb::list found = managed_list(buffers);
+      const auto memory = memory_of(found);
+      const std::vector<Location> places = location_arguments(where, memory.size());
+      const Stream on = stream_argument(stream.ptr(), name);
       const WithoutGil release;
-      discard_batch(on, memory);
-    }
-    for (nb::handle buffer : buffers) open_buffer(buffer.ptr()).discarded = true;
-  });
-  m.def("discard_prefetch_batch",
-        [](nb::handle stream, nb::list buffers, std::vector<Place> places) {
-          const auto memory = memory_of(buffers);
-          const Stream on = stream_argument(stream.ptr(), "discard_prefetch_batch");
+      batch(on, memory, places);
+    };
+  };
+  m.def("prefetch_batch", to_places("prefetch_batch", &prefetch_batch), "stream"_a.none(),
+        "buffers"_a.none(), "locations"_a.none());
+  m.def("discard_prefetch_batch", to_places("discard_prefetch_batch", &discard_prefetch_batch),
+        "stream"_a.none(), "buffers"_a.none(), "locations"_a.none());
+  m.def(
+      "discard_batch",
+      [](nb::handle stream, nb::handle buffers) {
+        const nb::list found = managed_list(buffers);
+        const auto memory = memory_of(found);
+        const Stream on = stream_argument(stream.ptr(), "discard_batch");
+        {
           const WithoutGil release;
-          discard_prefetch_batch(on, memory, locations(places));
-        });
+          discard_batch(on, memory);
+        }
+        for (nb::handle buffer : found) open_buffer(buffer.ptr()).discarded = true;
+      },
+      "stream"_a.none(), "buffers"_a.none());
   nb::class_<CopyOptions>(m, "_CopyOptions")
       .def_static("of", &copy_options, "order"_a, "src"_a.none(), "dst"_a.none(),
                   "prefers_overlap"_a);
-  m.def("buffer_list", &buffer_list, "buffers"_a.none(), "name"_a);
   m.def("copy_batch", &copy_buffers, "stream"_a.none(), "srcs"_a.none(), "dsts"_a.none(),
         "options"_a.none());
 }

@@ -25,7 +25,7 @@ Registration::Registration(int order, BindFunction function) {
 }  // namespace cucore::python
 
 namespace {
-/// Objects end in whatever thread lets go of them last, mostly one that holds the lock.
+/// Objects end in whatever thread releases them last, mostly one that holds the lock.
 constexpr cucore::detail::WaitHooks kWithoutGil{
     []() noexcept -> void* {
       if (cucore::python::interpreter_is_ending() || PyGILState_Check() == 0) return nullptr;

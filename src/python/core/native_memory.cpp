@@ -199,10 +199,9 @@ void bind_native_memory(nb::module_& m) {
           const WithoutGil release;
           return export_memory({ptr, size}, native != nullptr ? &native->pool() : nullptr);
         }();
-        return nb::make_tuple(
-            nb::bytes(reinterpret_cast<const char*>(descriptor.payload.data()),
-                      descriptor.payload.size()),
-            descriptor.kind == IPCBufferDescriptor::Kind::pool ? "pool" : "memory");
+        return nb::make_tuple(nb::bytes(reinterpret_cast<const char*>(descriptor.payload.data()),
+                                        descriptor.payload.size()),
+                              descriptor.kind_name());
       },
       "ptr"_a, "size"_a, "native"_a.none());
 }

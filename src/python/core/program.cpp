@@ -283,7 +283,7 @@ void bind_program(nb::module_& m) {
                 PyErr_WarnEx(PyExc_UserWarning,
                              "numba_debug means nothing to a linker and is ignored for PTX", 2) < 0)
               throw nb::python_error();
-            WithoutGil unlocked;  // loads the compiler
+            WithoutGil unlocked;  // searches for the compiler
             new (self) Program{std::move(text), source, std::move(converted)};
           })
       .def("compile", &compile)
@@ -291,7 +291,10 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("is_closed", &Program::is_closed)
       .def_prop_ro("backend", [](const Program& p) { return backend_name(p.backend()); })
       .def_prop_ro("handle",
-                   [](const Program& p) { return reinterpret_cast<std::uintptr_t>(p.handle()); })
+                   [](const Program& p) {
+                     WithoutGil unlocked;  // may compile
+                     return reinterpret_cast<std::uintptr_t>(p.handle());
+                   })
       .def_prop_ro("pch_status", [](const Program& p) -> nb::object {
         const auto status = p.pch_status();
         if (!status) return nb::none();

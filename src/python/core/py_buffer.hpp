@@ -137,6 +137,9 @@ struct Native {
 /// The C++ resource of a Python one: its `_native`; invalid for a class written in Python.
 nb::object native_object(nb::handle resource);
 
+/// The resource of a Native, which a call keeps while it uses it: another thread may close it.
+const std::shared_ptr<MemoryResource>& open_native(nb::handle native);
+
 /// What `resource.allocate(size, stream=stream)` returns; calls a built-in resource without going
 /// through Python. `native` is native_object(resource).
 nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size, PyObject* stream,
@@ -152,6 +155,12 @@ PyObject* allocate_usually(nb::handle resource, nb::handle native, PyObject* siz
 /// A new Buffer around memory: a ManagedBuffer when the memory is managed.
 nb::object make_buffer(PyBuffer&& value, bool managed);
 
+/// A Buffer around memory by its address. `stream` is None for the default stream, null for memory
+/// that needs no order. Memory of the host needs no driver, and has no default stream before one is
+/// loaded.
+nb::object buffer_from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::handle resource,
+                              nb::handle owner, nb::handle stream);
+
 /// The Python object of a Buffer argument, or null when it is none.
 PyBuffer* buffer_of(PyObject* object) noexcept;
 PyBuffer& open_buffer(PyObject* object);
@@ -163,6 +172,9 @@ PyBuffer& writable_buffer(PyObject* object);
 MemoryTraits traits_of(const PyBuffer& buffer);
 /// What keeps an open buffer's memory where it is, also when the buffer is closed meanwhile.
 nb::object hold_memory(PyObject* buffer);
+
+/// The end of a view of the memory, also while an exception is raised.
+void end_view(PyObject* buffer);
 
 /// What keeps a thing that work of a graph uses as it is now, also when it is closed meanwhile: the
 /// memory of a Buffer, an event, a texture; of a tuple what keeps its elements. Anything else keeps

@@ -100,7 +100,7 @@ void bind_resource_base(nb::module_& m) {
       "True when the host can read and write it directly.");
   def_get(
       type, "is_managed", [](PyObject* self) { return PyBool_FromLong(resource(self).is_managed); },
-      "True when it moves between host and device by itself.");
+      "True when the driver migrates it between host and device.");
   m.attr("_Resource") = type;
 }
 CUCORE_BIND(kBindMemory, bind_resource_base)

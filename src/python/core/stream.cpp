@@ -165,7 +165,7 @@ void bind_stream(nb::module_& m) {
       nb::type_slots(equality_slots<Stream, same_stream, stream_number>),
       CUCORE_POOLED
       "A queue of device work that runs in order: made by Device.create_stream().\n\n"
-      "A context manager that closes itself; await one in asyncio code.\n\n"
+      "As a context manager, it is closed at the end; asyncio code can await it.\n\n"
       ">>> stream = device.create_stream()\n"
       ">>> event = stream.record()\n"
       ">>> other = device.create_stream()\n"
@@ -176,8 +176,8 @@ void bind_stream(nb::module_& m) {
   set_module(cls);
   forbid_new<"Device.create_stream()">(cls);
   set_type_call(cls, stream_call);
-  def_fast<stream_sync>(cls, "sync",
-                        "sync($self)\n--\n\nWait until all queued work is done. Ctrl-C gets out.");
+  def_fast<stream_sync>(
+      cls, "sync", "sync($self)\n--\n\nWait until all queued work is done. Ctrl-C interrupts it.");
   def_fast<alone<stream_close>>(
       cls, "close",
       "close($self)\n--\n\nDestroy the stream; work already queued still runs. Does nothing the "

@@ -215,6 +215,7 @@ nb::object device_object(int device_id);
 void forget_memory_resources() noexcept;
 /// The number of a Device, an int, or an object with __index__.
 int device_number(nb::handle device);
+bool is_device(nb::handle object) noexcept;
 /// The size of an allocation; TypeError or ValueError that name the argument.
 std::size_t size_argument(PyObject* object, const char* name);
 

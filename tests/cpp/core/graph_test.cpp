@@ -110,7 +110,7 @@ TEST_F(GraphTest, ForgetsAnOwnerItIsToldToForget) {
   GraphDefinition definition = GraphDefinition::create();
   const CUuserObject kept = definition.keep(std::move(owner));
   EXPECT_FALSE(watched.expired());
-  definition.forget(kept);
+  definition.release(kept);
   EXPECT_TRUE(watched.expired());
 }
 
@@ -205,6 +205,59 @@ TEST_F(GraphTest, EventsLiveAsLongAsTheNodesThatRecordThem) {
   graph.launch(stream_);
   stream_.sync();
   EXPECT_TRUE(seen.is_done());
+}
+
+TEST_F(GraphTest, DotNamesTheNodes) {
+  GraphDefinition definition = GraphDefinition::create();
+  definition.add_memset({}, {.dst = buffer_.handle(), .value = 1, .element_size = 4, .width = 1});
+  const std::string text = definition.dot(CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
+  EXPECT_NE(text.find("digraph"), text.npos);
+  EXPECT_NE(text.find("MEMSET"), text.npos) << text;
+}
+
+TEST_F(GraphTest, APatternHasOneTwoOrFourBytes) {
+  MemsetParams params;
+  const std::byte bytes[] = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{0xff}};
+  params.set_pattern(std::span{bytes}.first(1));
+  EXPECT_EQ(std::pair(params.value, params.element_size), std::pair(1U, 1U));
+  params.set_pattern(std::span{bytes}.first(2));
+  EXPECT_EQ(std::pair(params.value, params.element_size), std::pair(0x201U, 2U));
+  params.set_pattern(bytes);
+  EXPECT_EQ(std::pair(params.value, params.element_size), std::pair(0xff030201U, 4U));
+  EXPECT_THROW(params.set_pattern(std::span{bytes}.first(3)), std::invalid_argument);
+  EXPECT_THROW(params.set_pattern({}), std::invalid_argument);
+}
+
+TEST_F(GraphTest, AllocatedMemoryIsWhatWasAskedFor) {
+  GraphDefinition definition = GraphDefinition::create();
+  const auto [node, address] = definition.add_alloc({}, {.size = 64, .peers = {0}});
+  EXPECT_NE(address, 0U);
+  const AllocParams made = alloc_params(GraphNodeRef{node}.allocation());
+  EXPECT_EQ(made.type, GraphMemoryType::device);
+  EXPECT_EQ(made.size, 64U);
+  EXPECT_EQ(made.device, 0);
+  EXPECT_TRUE(made.peers.empty());  // the device itself is no peer
+  const CUgraphNode fill =
+      definition.add_memset(std::span{&node, 1}, {.dst = address, .value = 5, .width = 64});
+  definition.add_free(std::span{&fill, 1}, address);
+  definition.instantiate().launch(stream_);
+  stream_.sync();
+}
+
+TEST_F(GraphTest, TheDriversParametersSayWhoseMemoryIsAllocated) {
+  CUDA_MEM_ALLOC_NODE_PARAMS native{};
+  native.poolProps.location.type = CU_MEM_LOCATION_TYPE_HOST;
+  native.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  EXPECT_EQ(alloc_params(native).type, GraphMemoryType::host);
+  native.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  EXPECT_EQ(alloc_params(native).type, GraphMemoryType::device);
+  native.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+  CUmemAccessDesc peer{};
+  peer.location.id = 3;
+  native.accessDescs = &peer;
+  native.accessDescCount = 1;
+  EXPECT_EQ(alloc_params(native).type, GraphMemoryType::managed);
+  EXPECT_EQ(alloc_params(native).peers, std::vector<int>{3});
 }
 
 }  // namespace

@@ -37,6 +37,22 @@ TEST_F(IpcTest, ABufferOfASharedPoolHasADescriptor) {
   EXPECT_THROW(static_cast<void>(import_buffer(nullptr, descriptor, stream_)), InvalidStateError);
 }
 
+TEST_F(IpcTest, ADescriptorIsMadeOfItsParts) {
+  std::array<std::byte, 65> bytes{};
+  bytes[3] = std::byte{7};
+  const std::span payload = std::span{bytes}.first(64);
+  const auto made = IPCBufferDescriptor::from_parts(payload, 4096, "memory");
+  EXPECT_EQ(made.payload[3], std::byte{7});
+  EXPECT_EQ(made.size, 4096U);
+  EXPECT_STREQ(made.kind_name(), "memory");
+  EXPECT_STREQ(IPCBufferDescriptor::from_parts(payload, 0, "pool").kind_name(), "pool");
+  EXPECT_THROW((void)IPCBufferDescriptor::from_parts(payload, 1, "other"), std::invalid_argument);
+  EXPECT_THROW((void)IPCBufferDescriptor::from_parts(bytes, 1, "pool"), std::invalid_argument);
+  EXPECT_THROW((void)IPCBufferDescriptor::from_parts({}, 1, "pool"), std::invalid_argument);
+  EXPECT_EQ(ipc_event_handle(payload).reserved[3], 7);
+  EXPECT_THROW((void)ipc_event_handle(bytes), std::invalid_argument);
+}
+
 TEST_F(IpcTest, APlainAllocationHasADescriptor) {
   const Buffer buffer = Buffer::allocate(std::make_shared<SynchronousMemory>(0), 64, stream_);
   EXPECT_EQ(export_buffer(buffer).kind, IPCBufferDescriptor::Kind::memory);

@@ -99,7 +99,7 @@ def test_blocking_driver_calls_release_the_gil(source: Path) -> None:
 AMBIGUOUS = {
     "handle", "get", "set", "create", "allocate", "deallocate", "close", "release", "nodes", "edges", "load", "find", "wait",
     "make", "current", "view", "primary", "context", "device", "record", "library", "attach", "run",
-    "set_current", "state", "restore", "open",
+    "set_current", "state", "restore", "open", "put",
 }  # fmt: skip
 
 

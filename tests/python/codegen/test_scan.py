@@ -15,7 +15,9 @@ INCLUDE = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cu13" / "include"
 
 
 @pytest.mark.parametrize("target", ["x86_64-linux-gnu", "aarch64-linux-gnu"])
-@pytest.mark.parametrize("library", ["driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile"])
+@pytest.mark.parametrize(
+    "library", ["driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile", "cupti"]
+)
 def test_scan_equals_the_committed_table_on_every_architecture(library: str, target: str) -> None:
     pytest.importorskip("clang.cindex", reason="libclang is not installed")
     committed = read_facts(facts.API / f"{library}.json")

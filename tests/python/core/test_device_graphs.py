@@ -12,7 +12,10 @@ from cuda.core.graph import GraphCompleteOptions, GraphDefinition
 from cuda.pathfinder import StaticLibNotFoundError, find_static_lib
 
 ONE = LaunchConfig(grid=1, block=1)
-TAIL, FIRE_AND_FORGET = 0x0100000000000000, 0x0200000000000000  # cudaStreamGraphTailLaunch, cudaStreamGraphFireAndForget
+TAIL, FIRE_AND_FORGET = (
+    0x0100000000000000,
+    0x0200000000000000,
+)  # cudaStreamGraphTailLaunch, cudaStreamGraphFireAndForget
 SOURCE = r"""
 extern "C" __global__ void again(int* cell, int limit) {
   if (++cell[0] < limit) cell[1] |= cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);

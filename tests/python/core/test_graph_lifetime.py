@@ -326,7 +326,7 @@ def test_child_graph_keeps_the_objects_of_the_captured_graph(device, stream, ker
     assert gone(reference)
 
 
-@pytest.mark.parametrize("how", ["closed", "let go of"])
+@pytest.mark.parametrize("how", ["closed", "released"])
 def test_buffer_can_be_freed_while_its_stream_is_captured(device, how):
     """A captured free is a node, which accepts only graph memory."""
     stream = device.create_stream()

@@ -153,12 +153,12 @@ class GraphBuilder:
     # ---- branches
 
     def split(self, count: int) -> tuple[GraphBuilder, ...]:
-        """Go on in ``count`` branches that may run at once; this builder is the first."""
+        """Continue in ``count`` branches that may run concurrently; this builder is the first."""
         return (self, *(self._part(native, self._definition) for native in self._native.split(count)))
 
     @staticmethod
     def join(*graph_builders: GraphBuilder) -> GraphBuilder:
-        """Go on in one branch after all of these; the builders that split() made are closed."""
+        """Continue in one branch that waits for all of these; the builders that split() made are closed."""
         return graph_builders[_core._GraphBuilder.join([builder._native for builder in graph_builders])]
 
     # ---- conditions

@@ -79,24 +79,6 @@ class _State:
         self.inside.clear()
 
 
-def address_of(place: Any) -> int:
-    """A Buffer or an int as an address."""
-    if isinstance(place, _core.Buffer):
-        if place.is_closed:
-            raise ValueError("the buffer is closed")
-        return place.handle
-    return int(place)
-
-
-def held(place: Any, owner: Any) -> Any:
-    """What keeps the memory of an operand, or of the owner given for an address, also when it is closed."""
-    if owner is not None and isinstance(place, _core.Buffer):
-        raise ValueError("an owner is for an address only: a Buffer keeps its own memory")
-    if isinstance(owner, _core.Buffer) and owner.is_closed:
-        raise ValueError("the owner of the address is a Buffer that is closed")
-    return _core.hold((place, owner))
-
-
 def as_packed(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments of a kernel as values that can be packed again, whatever happens to the objects they came from."""
     return tuple(_as_packed(arg) for arg in args)
@@ -113,33 +95,13 @@ def _as_packed(arg: Any) -> Any:
     return getattr(arg, "_kernel_argument", arg)
 
 
-CopyEnd = tuple[int, int]
-CopyExtent = tuple[int, int, int]
+address_of = _core.graph_address
+copy_end = _core.copy_end
+held = _core.hold_operand
 host_function = _core.host_function
-
-
-def copy_end(place: Any) -> tuple[CopyEnd, CopyExtent | None]:
-    """One end of a copy as (address, handle of an array or 0), and of an array how much it holds: row bytes, rows, planes."""
-    array = getattr(place, "_copy_end", None)
-    if array is None:
-        return (address_of(place), 0), None
-    handle, extent = array()
-    return (0, handle), extent
-
-
-def memset_pattern(value: Any) -> tuple[int, int]:
-    """(value, element size) of an int in 0..255 or of 1, 2 or 4 bytes."""
-    if isinstance(value, int):
-        if not 0 <= value <= 255:
-            raise OverflowError(f"an int must be in 0..255, not {value}; give bytes for a wider pattern")
-        return value, 1
-    try:
-        data = memoryview(value).tobytes()  # bytes() would make n zeros of an integer of NumPy
-    except TypeError:
-        raise TypeError(f"value must be an int or 1, 2 or 4 bytes, not {type(value).__name__}") from None
-    if len(data) not in (1, 2, 4):
-        raise ValueError(f"a pattern has 1, 2 or 4 bytes, not {len(data)}")
-    return int.from_bytes(data, "little"), len(data)
+memset_pattern = _core.memset_pattern
+#: By the C++ number of the type.
+MEMORY_TYPES = (GraphMemoryType.DEVICE, GraphMemoryType.HOST, GraphMemoryType.MANAGED)
 
 
 class GraphCondition:
@@ -207,13 +169,8 @@ class _Adder:
         home = self._home()
         number = int(_core.Device(device))
         kind = _core.choice(GraphMemoryType, memory_type, "memory_type")
-        peers = sorted({int(_core.Device(peer)) for peer in peer_access or ()} - {number})
-        alloc, place, where = {
-            GraphMemoryType.DEVICE: (_core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_DEVICE, number),
-            GraphMemoryType.HOST: (_core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_HOST, 0),
-            GraphMemoryType.MANAGED: (_core.CU_MEM_ALLOCATION_TYPE_MANAGED, _core.CU_MEM_LOCATION_TYPE_DEVICE, number),
-        }[kind]
-        handle, _ = home._def.add_alloc(self._after(), size, alloc, place, where, peers)
+        peers = [int(_core.Device(peer)) for peer in peer_access or ()]
+        handle = home._def.add_alloc(self._after(), size, MEMORY_TYPES.index(kind), number, peers)
         return cast("AllocNode", home._node(handle))
 
     def deallocate(self, dptr: int) -> FreeNode:
@@ -402,26 +359,18 @@ class GraphDefinition(_Adder):
 
     def debug_dot_print(self, path: str, options: GraphDebugPrintOptions | None = None) -> None:
         """Write the graph in the DOT language."""
-        self._def.debug_dot_print(os.fsdecode(path), _core.options_or_default(options, GraphDebugPrintOptions)._flags())
+        self._def.debug_dot_print(os.fsdecode(path), _flags_of(options))
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
         """Write the graph in the DOT language to a file, or to standard output; as a picture to a file named ``*.svg``."""
         if path is None:
-            print(self._dot(options), end="")
+            print(self._def.dot(_flags_of(options)), end="")
         elif os.fsdecode(path).endswith(".svg"):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(self._repr_svg_())
+            from pathlib import Path
+
+            Path(os.fsdecode(path)).write_text(self._repr_svg_(), encoding="utf-8")
         else:
             self.debug_dot_print(path, options)
-
-    def _dot(self, options: GraphDebugPrintOptions | None = None) -> str:
-        import tempfile
-
-        with tempfile.TemporaryDirectory() as folder:
-            path = f"{folder}/graph.dot"
-            self.debug_dot_print(path, options)
-            with open(path, encoding="utf-8", errors="replace") as file:
-                return file.read()
 
     def _repr_svg_(self) -> str:
         """A picture for notebooks."""
@@ -437,6 +386,10 @@ class GraphDefinition(_Adder):
 
     def __repr__(self) -> str:
         return f"<GraphDefinition handle={self._def.handle:#x}>"
+
+
+def _flags_of(options: GraphDebugPrintOptions | None) -> int:
+    return _core.options_or_default(options, GraphDebugPrintOptions)._flags()
 
 
 def _handle(kind: str, value: int) -> Any:

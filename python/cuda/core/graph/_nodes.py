@@ -13,6 +13,7 @@ from .._readonly import ReadOnly
 from ..typing import GraphMemoryType
 from . import _node_classes
 from ._definition import (
+    MEMORY_TYPES,
     GraphDefinition,
     _Adder,
     _definition_of,
@@ -202,7 +203,7 @@ class GraphNode(_Adder):
     def destroy(self) -> None:
         """Remove the node, its edges and the graphs inside it. Does nothing the second time.
 
-        Its parameters can still be read; what it used is let go of.
+        Its parameters can still be read; the objects it used are released.
         """
         if not self.is_valid:
             return
@@ -400,20 +401,17 @@ class AllocNode(GraphNode):
     _ask = staticmethod(_core.alloc_node_get)
     dptr: ReadOnly[int] = _param(0, "The address, known before the graph runs.")
     bytesize: ReadOnly[int] = _param(1, "How many bytes.")
-    device_id: ReadOnly[int] = _param(4, "The number of the device.")
+    device_id: ReadOnly[int] = _param(3, "The number of the device.")
 
     @property
     def memory_type(self) -> GraphMemoryType:
         """Whose memory it is: the device's, the host's, or managed."""
-        _, _, kind, place, _, _ = self._read()
-        if kind == _core.CU_MEM_ALLOCATION_TYPE_MANAGED:
-            return GraphMemoryType.MANAGED
-        return GraphMemoryType.DEVICE if place == _core.CU_MEM_LOCATION_TYPE_DEVICE else GraphMemoryType.HOST
+        return MEMORY_TYPES[self._read()[2]]
 
     @property
     def peer_access(self) -> tuple[int, ...]:
         """The numbers of the other devices that can use the memory."""
-        return tuple(self._read()[5])
+        return tuple(self._read()[4])
 
 
 class FreeNode(GraphNode):
