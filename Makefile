@@ -46,8 +46,8 @@ lint: build      ## ruff, mypy, clang-format, clang-tidy (the last is long the f
 docs: build      ## the documentation site, in build/docs/html; warnings are errors
 	@tools/docs
 
-wheel: setup     ## dist/: a self-contained wheel (LLVM inside) and the metadata wheels, checked
-	@tools/wheel
+wheel: setup     ## dist/: a self-contained wheel (LLVM inside) and the metadata wheels, checked; PYTHONS="python3.10 python3.12" adds other Pythons
+	@JOBS=$(JOBS) tools/wheel $(PYTHONS)
 
 bench: build     ## benchmarks on the CPU device, into docs/benchmarks: what calls cost, kernels against native code, PoCL and Numba
 	@cmake $(BUILD) -DCUCORE_BENCH=ON > /dev/null
@@ -55,6 +55,10 @@ bench: build     ## benchmarks on the CPU device, into docs/benchmarks: what cal
 	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --docs docs/benchmarks --name cpu --build $(BUILD) $(if $(NVIDIA),--nvidia $(NVIDIA))
 	@$(PYTHON) bench/run.py --null --pin --docs docs/benchmarks --name null --build $(BUILD)
 	@$(BENCH_PYTHON) bench/python/kernels.py --build $(BUILD) --markdown docs/benchmarks/kernels.md
+	@$(BENCH_PYTHON) bench/python/cores.py --native $(BUILD)/bench/cpp/kernels/libbench_native.so
+	@$(PYTHON) bench/python/first_result.py --docs docs/benchmarks/process.md
+	@$(PYTHON) bench/python/memory.py --docs docs/benchmarks/process.md $(if $(NVIDIA),--nvidia $(NVIDIA))
+	@$(PYTHON) bench/python/threads.py --null $(BUILD)/bench/null_driver/libcucore_null.so
 
 bench-setup: setup ## Numba and PyOpenCL in a separate environment (build/bench-venv)
 	@bench/setup build/bench-venv
@@ -96,6 +100,8 @@ gpu-test: gpu-build ## every suite on the GPU
 
 gpu-bench: gpu-build ## overhead benchmarks on the GPU, into docs/benchmarks; NANOBIND=folder: a newer nanobind than its own; CUCORE_TEST_OTHERS=folder: with numba-cuda
 	$(GPU_ENV) $(GPU_PYTHON) bench/run.py --pin --docs docs/benchmarks --name h200
+	$(GPU_ENV) $(GPU_PYTHON) bench/python/threads.py
+	$(GPU_ENV) $(GPU_PYTHON) bench/python/memory.py
 
 clean:           ## remove what was built here
 	rm -rf build dist

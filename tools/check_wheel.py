@@ -13,16 +13,20 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 import wheel_file
 
 # Libraries of every Linux system with glibc; the wheel must contain all others.
 SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|ld-linux-[\w-]+)\.so(\.\d+)?")
-# Symbols that the CPU device may export: the driver's functions and the cucore* functions.
-VISIBLE = re.compile(r"cu[A-Z]\w*|cucoreGetLastFaultReport")
-# Maximum installed size in bytes: total, and without the CPU device (which is mostly LLVM).
-LIMIT, LIMIT_WITHOUT_DEVICE = 60_000_000, 10_000_000
+# Symbols that the CPU device may export, as patterns.
+EXPORTS = Path(__file__).resolve().parents[1] / "cpu" / "exports.map"
+VISIBLE = re.findall(r"^\s*([\w\[\]*-]+);$", EXPORTS.read_text().partition("local:")[0], re.M)
+# The newest version of libstdc++'s symbols, GLIBCXX_3.4.n, on systems of manylinux_2_28.
+GLIBCXX = 24
+# Maximum installed size in bytes: total, without the CPU device (which is mostly LLVM), and of the modules of each further Python.
+LIMIT, LIMIT_WITHOUT_DEVICE, LIMIT_PER_PYTHON = 60_000_000, 10_000_000, 4_000_000
 
 
 def readelf(path: Path, *options: str) -> str:
@@ -33,6 +37,8 @@ def check(wheel: Path) -> tuple[list[str], tuple[int, int]]:
     """(errors, the newest required glibc version)."""
     problems: list[str] = []
     glibc = (2, 17)
+    defined: set[str] = set()
+    wanted: dict[str, set[str]] = {}
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = set(archive.namelist())
         libraries = [
@@ -52,22 +58,35 @@ def check(wheel: Path) -> tuple[list[str], tuple[int, int]]:
             symbols = readelf(path, "--dyn-syms")
             for version in re.findall(r"@GLIBC_(\d+)\.(\d+)", symbols):
                 glibc = max(glibc, (int(version[0]), int(version[1])))
+            for version in re.findall(r"@GLIBCXX_3\.4\.(\d+)", symbols):
+                if int(version) > GLIBCXX:
+                    problems.append(f"{name} needs GLIBCXX_3.4.{version}, which manylinux_2_28 does not have")
+                    break
+            defined |= set(re.findall(r"(?:GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+\d+\s+(\w+)", symbols))
+            wanted[name] = set(re.findall(r"GLOBAL\s+DEFAULT\s+UND\s+(\w+)\s*$", symbols, re.M))
             if PurePosixPath(name).name == "libcucore_cpu.so":
                 shown = re.findall(r"(?:FUNC|OBJECT)\s+(?:GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+\d+\s+(\w+)", symbols)
-                leaked = [symbol for symbol in shown if not VISIBLE.fullmatch(symbol)]
+                leaked = [symbol for symbol in shown if not any(fnmatchcase(symbol, pattern) for pattern in VISIBLE)]
                 if leaked:
                     problems.append(f"{name} shows {len(leaked)} symbols that are not its own: {', '.join(leaked[:5])}")
                 if not any(symbol == "cuInit" for symbol in shown):
                     problems.append(f"{name} does not show cuInit")
+        for name, names in wanted.items():  # without a version: of Python, of our own, or of no library at all
+            missing = sorted(symbol for symbol in names - defined if not re.match(r"_?Py", symbol))
+            if missing:
+                problems.append(f"{name} needs symbols that no library has: {', '.join(missing[:5])}")
         if not any(name.endswith("libcucore_cpu.so") for name in libraries):
             problems.append("the CPU device is not inside")
         if any((entry.external_attr >> 16) & 0o170000 == 0o120000 for entry in archive.infolist()):
             problems.append("a wheel cannot hold links")
     whole, device = sizes(wheel)
-    if whole > LIMIT:
-        problems.append(f"{whole:,} bytes installed are more than {LIMIT:,}")
-    if whole - device > LIMIT_WITHOUT_DEVICE:
-        problems.append(f"{whole - device:,} bytes without the CPU device are more than {LIMIT_WITHOUT_DEVICE:,}")
+    more = LIMIT_PER_PYTHON * wheel.stem.split("-")[2].count(".")
+    if whole > LIMIT + more:
+        problems.append(f"{whole:,} bytes installed are more than {LIMIT + more:,}")
+    if whole - device > LIMIT_WITHOUT_DEVICE + more:
+        problems.append(
+            f"{whole - device:,} bytes without the CPU device are more than {LIMIT_WITHOUT_DEVICE + more:,}"
+        )
     return problems, glibc
 
 
@@ -91,7 +110,7 @@ def retag(wheel: Path, platform: str) -> Path:
         }
         modes = {entry.filename: entry.external_attr >> 16 or 0o100644 for entry in archive.infolist()}
     about = record.replace("RECORD", "WHEEL")
-    files[about] = re.sub(rb"(?m)^Tag: .*$", f"Tag: {python}-{abi}-{platform}".encode(), files[about])
+    files[about] = re.sub(rb"(?m)^(Tag: \w+-\w+)-.*$", rb"\1-" + platform.encode(), files[about])
     temporary = target.with_suffix(".tmp")
     wheel_file.write(temporary, files, record, modes)
     wheel.unlink()

@@ -246,10 +246,16 @@ def test_files_that_an_uninstall_took_along_are_missed_and_put_back(
         assert environment.run("-m", "pip", "uninstall", "-q", "-y", *THEIRS).returncode == 0
         done = environment.run("-c", "from cuda.bindings import driver")
         assert done.returncode == 1 and "has lost files of cuda.core, cuda.bindings, cuda.pathfinder" in done.stderr
-        assert "pip install --force-reinstall --no-deps cucore" in done.stderr
+        (wheel,) = wheels.glob("cucore-*.whl")
+        assert f"pip install --force-reinstall --no-deps {wheel}" in done.stderr
         assert "Traceback" not in environment.run("-m", "cucore", "info").stderr
         found = json.loads(environment.run("-m", "cucore", "doctor", "--json").stdout)["findings"][0]
         assert found["status"] == "problem" and len(found["fix"]) == 1
+        path = f"{environment.python.parent}{os.pathsep}{os.environ['PATH']}"
+        subprocess.run(
+            ["bash", "-ec", found["fix"][0]], env=os.environ | {"PATH": path}, check=True, capture_output=True
+        )
+        assert environment.run("-c", "from cuda.bindings import driver").returncode == 0, "the command repairs it"
     finally:
         restore(environment, wheels)
 

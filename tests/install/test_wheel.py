@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel of `make wheel` is self-contained, installs in an empty environment, and runs the tutorial.
+"""The wheel of `make wheel` is self-contained, installs in empty environments of every Python that is here, and runs the tutorial.
 
-Linking LLVM statically takes minutes, so the default suites do not build it: run `make wheel` first, then this file.
+Linking LLVM statically takes minutes, so the default suites do not build it: run `make wheel` first, then this file. The recipes for CI
+are run as docs/guide/testing.md has them, which downloads NVIDIA's compiler libraries.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +23,25 @@ import check_wheel  # noqa: E402
 import pages  # noqa: E402
 
 TAG = f"cp{sys.version_info.major}{sys.version_info.minor}"
-WHEELS = sorted((ROOT / "dist").glob(f"cucore-*-{TAG}-*.whl"))
+WHEELS = [path for path in sorted((ROOT / "dist").glob("cucore-*.whl")) if TAG in path.stem.split("-")[2].split(".")]
 pytestmark = pytest.mark.skipif(not WHEELS, reason="no wheel for this Python in dist/: run `make wheel`")
+
+
+def pythons() -> dict[str, Path]:
+    """The Pythons of this machine that the wheel is for, by their tags."""
+    found = {TAG: Path(sys.executable)}
+    places = [shutil.which(f"python3.{minor}") for minor in range(10, 30)]
+    places += [str(path) for path in sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3"))]
+    for place in filter(None, places):
+        program = "import sys; print('cp%d%d' % sys.version_info[:2])"
+        done = subprocess.run([place, "-c", program], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            found.setdefault(done.stdout.strip(), Path(place))
+    wanted = WHEELS[-1].stem.split("-")[2].split(".") if WHEELS else []
+    return {tag: path for tag, path in found.items() if tag in wanted}
+
+
+PYTHONS = pythons()
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +91,69 @@ def test_other_programs_load_the_driver_by_soname(python: Path, tmp_path: Path) 
 def test_cpp_programs_build_against_the_wheel(python: Path, tmp_path: Path) -> None:
     script = "c++ -std=c++20 $0 -o consumer $(PKG_CONFIG_PATH=$(cucore info --pkg-config) pkg-config --cflags --libs cucore) && ./consumer"
     assert "ok" in run(python, "bash", "-ec", script, str(ROOT / "tests" / "install" / "main.cpp"), folder=tmp_path)
+
+
+# ---- the recipes of docs/guide/testing.md, in an empty environment of every Python
+
+
+def commands(title: str) -> list[str]:
+    """The commands of the YAML block of a section."""
+    section = (ROOT / "docs/guide/testing.md").read_text().partition(f"## {title}\n")[2].partition("\n## ")[0]
+    block = section.partition("```yaml\n")[2].partition("```")[0]
+    found = re.findall(r"^ *- run: (.+)$", block, re.M) or re.findall(r"^    - (.+)$", block, re.M)
+    assert found and found[0].startswith("pip install"), title
+    return found
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
+def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A project as the guide describes it: tests, and wheels/ with the wheel. Its folder, and an environment of one Python."""
+    folder = tmp_path_factory.mktemp(request.param)
+    subprocess.run([str(PYTHONS[request.param]), "-m", "venv", str(folder / "venv")], check=True)
+    (folder / "wheels").symlink_to(ROOT / "dist")
+    page = (ROOT / "docs/guide/testing.md").read_text()
+    found = re.search(r"<!-- file: test_scale.py -->\n```python\n(.*?)```", page, re.S)
+    assert found is not None
+    (folder / "test_scale.py").write_text(found[1])
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "LD_LIBRARY_PATH", "CUCORE_DEVICE")}
+    environment |= {"PATH": f"{folder / 'venv' / 'bin'}{os.pathsep}{environment['PATH']}"}
+    install = subprocess.run(
+        ["bash", "-ec", commands("A recipe for GitHub Actions")[0]],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if (
+        install.returncode
+        and "No matching distribution found for cucore" not in install.stderr
+        and "NewConnectionError" in install.stderr
+    ):
+        pytest.skip("no index of packages can be reached")
+    assert install.returncode == 0, install.stderr
+    return folder, environment
+
+
+@pytest.mark.parametrize("title", ["A recipe for GitHub Actions", "A recipe for GitLab"])
+def test_the_recipe_of_the_guide_works_as_it_stands(project: tuple[Path, dict[str, str]], title: str) -> None:
+    folder, environment = project
+    if "GitLab" in title:
+        environment = environment | {"CUCORE_DEVICE": "cpu", "CUCORE_CACHE_DIR": str(folder / ".cucore")}
+    for command in commands(title):
+        done = subprocess.run(
+            ["bash", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    assert "3 passed, 1 skipped" in done.stdout
+
+
+def test_the_tutorial_and_the_demo_run_in_an_environment_of_every_python(project: tuple[Path, dict[str, str]]) -> None:
+    folder, environment = project
+    environment = environment | {"CUCORE_DEVICE": "cpu"}
+    page = pages.read(ROOT / "docs" / "tutorial.md")
+    (folder / "tutorial.py").write_text("\n".join(block.text for block in page.of("python")))
+    for command in ("python tutorial.py", "cucore demo", "cucore doctor"):
+        done = subprocess.run(
+            ["bash", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
