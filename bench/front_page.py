@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the numbers of docs/benchmarks to README.md: python bench/front_page.py.
+"""Writes the numbers of docs/benchmarks to README.md, and the charts of the kernels: python bench/front_page.py.
 
 `bench/run.py --docs` and `bench/python/kernels.py --markdown` call it, so that README.md has the latest numbers.
 """
@@ -7,8 +7,11 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 from pathlib import Path
+from typing import Any
+
+import charts
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- numbers: bench/front_page.py writes them -->\n", "<!-- end of numbers -->"
@@ -19,6 +22,14 @@ ROWS = {
     "event_record": "record an event",
     "b_device_get_attribute": "`cuDeviceGetAttribute` through the bindings",
 }
+
+
+TEN = ("saxpy", "vector_add", "matmul", "reduce", "histogram", "mandelbrot", "blackscholes", "nbody", "stencil", "scan")
+
+
+def geometric_mean(record: dict[str, Any], side: str) -> float:
+    """Of the ten kernels with goals: processor time over that of native C++."""
+    return math.prod(record["ratios"][name][side] for name in TEN) ** (1 / len(TEN))
 
 
 def numbers(root: Path = ROOT) -> str:
@@ -33,14 +44,17 @@ def numbers(root: Path = ROOT) -> str:
     for name, meaning in ROWS.items():
         row = measured["calls"][name]
         lines.append(f"| {meaning} | {row['driver']:.0f} | {row['ours']:.0f} | {row['NVIDIA']:.0f} |")
-    kernels = (folder / "kernels.md").read_text()
-    found = re.search(r"\| \*\*geometric mean of the ten\*\* \| \*\*(.+?)\*\* \|.*?\| (\S+) \| (\S+) \|", kernels)
-    if found is None:
-        raise SystemExit("docs/benchmarks/kernels.md has no row with the geometric mean of the ten")
-    ours, pocl, numba = found.groups()
+    records = [json.loads(path.read_text()) for path in sorted((folder / "kernels").glob("*.json"))]
+    means = [f"{geometric_mean(record, 'ours'):.2f} with {record['title']}" for record in reversed(records)]
+    others = [
+        f"{side} {geometric_mean(record, side):.2f} with {record['title']}"
+        for record in records
+        for side in ("PoCL", "Numba")
+        if side in record["ratios"]["saxpy"]
+    ]
     lines.append(
-        f"\nTen kernels on the CPU device take {ours} times the processor time of native C++ with OpenMP (geometric mean; PoCL {pocl},\n"
-        f"Numba {numba}; `make bench`)."
+        f"\nTen kernels on the CPU device take {', '.join(means)} times the processor time of native C++ with OpenMP\n"
+        f"(geometric means; {', '.join(others)}; `make bench`)."
     )
     return "\n".join(lines) + "\n"
 
@@ -51,6 +65,9 @@ def write(root: Path = ROOT) -> None:
     if not found or END not in rest:
         raise SystemExit(f"{path} has no place for the numbers: {BEGIN.strip()} ... {END}")
     path.write_text(before + BEGIN + numbers(root) + END + rest.partition(END)[2])
+    folder = root / "docs" / "benchmarks"
+    for name, picture in charts.from_kernels((folder / "kernels.md").read_text()).items():
+        (folder / name).write_text(picture)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def sides(
     """Sides that can run here, and the reasons why others cannot. Creates links in the folder."""
     result: dict[str, Side] = {}
     missing: dict[str, str] = {}
-    environment = dict(os.environ, CUCORE_DEVICE=device)
+    environment = dict(os.environ, CUCORE_DEVICE=device, CUCORE_COMPILE_CACHE="0")  # "compile" compiles
     library = "libcuda.so.1"
     if null:
         library = str((build / "bench/null_driver/libcucore_null.so").resolve())

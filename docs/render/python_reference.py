@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,7 +66,13 @@ def signature(node: ast.FunctionDef, method: bool) -> str:
 
 
 def doc(thing: Any) -> str:
+    """The docstring, without the signatures that nanobind writes at its beginning: the page has typed ones."""
+    name = getattr(thing, "__name__", "")
     text = inspect.getdoc(thing) or ""
+    while name and (
+        found := re.match(rf"(?:Overloaded function\.|(?:\d+\. )?`*{re.escape(name)}\(.*\)(?: -> .*)?`*)(?:\n|$)", text)
+    ):
+        text = text[found.end() :].lstrip("\n")
     return prose(text) + "\n" if text else ""
 
 
@@ -158,27 +165,56 @@ def module_page(name: str, text: str, sources: Sources) -> str:
     return out
 
 
-def bindings_page(package: Path) -> str:
-    """What each module holds, and the signatures of its functions, from the rendered stubs."""
+def prototype(function: Any) -> tuple[str, str]:
+    """The C declaration of a function of the bindings, and the name in it; both empty where there is none."""
+    text = (inspect.getdoc(function) or "").partition("\n")[0]
+    found = re.match(r"[\w \*]+?\b(\w+)\(.*\)$", text)
+    return (text, found[1]) if found else ("", "")
+
+
+def bindings_module_page(name: str, body: list[ast.stmt]) -> str:
+    """Every function of a module with its Python signature and its C declaration, and the names of its types."""
+    module = importlib.import_module(f"cuda.bindings.{name}")
+    out = heading(f"cuda.bindings.{name}") + f".. py:currentmodule:: cuda.bindings.{name}\n\n"
+    out += heading("Functions", "-")
+    for node in body:
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        declaration, c_name = prototype(getattr(module, node.name, None))
+        if c_name and c_name != node.name:
+            out += f".. index:: single: {c_name} (cuda.bindings.{name}.{node.name})\n\n"
+        out += f".. py:function:: {node.name}{signature(node, False)}\n\n"
+        out += f"   C: ``{declaration}``\n\n" if declaration else ""
+    types = [node.name for node in body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    if types:
+        out += (
+            heading("Types", "-")
+            + "Enumerations, structures and handles, with the names and fields of the C headers.\n\n"
+        )
+        out += ", ".join(f"``{item}``" for item in sorted(types)) + "\n"
+    return out
+
+
+def bindings_pages(package: Path) -> dict[str, str]:
+    """A page for each module of the bindings and one that leads to them, by the names of their files; from the rendered stubs."""
     out = heading("cuda.bindings")
     out += (
         "The C APIs, one Python function per C function, rendered from the facts in ``api/``. Functions of ``driver``, ``runtime``\n"
-        "and ``nvrtc`` return a tuple whose first item is the result code and never raise for it; the other modules raise.\n"
-        "``cuda.bindings.driver.raising`` (and so for ``runtime`` and ``nvrtc``) are the same functions that raise and return the\n"
-        "values alone. Enumerations, structures and handles have the names and fields of the C headers.\n\n"
+        "and ``nvrtc`` return a tuple whose first item is the result code; they raise no exception for it. Each of these three has a\n"
+        "submodule ``raising`` with the same functions, which raise exceptions and return the values alone. The functions of the\n"
+        "other modules always raise.\n\n"
     )
-    parts, rows = "", []
+    rows, pages = [], {}
     for name in BINDINGS:
         path = package / f"{name}.pyi"
         body = ast.parse((path if path.exists() else package / name / "__init__.pyi").read_text()).body
         functions = [node for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
         classes = [node for node in body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
-        rows.append((f"``cuda.bindings.{name}``", str(len(functions)), str(len(classes))))
-        parts += heading(f"cuda.bindings.{name}", "-") + ".. code-block:: python\n\n"
-        for node in functions:
-            parts += f"   {node.name}{signature(node, False)}\n"
-        parts += "\n"
-    return out + table(("module", "functions", "types"), rows, "60 20 20") + parts
+        rows.append((f":doc:`cuda.bindings.{name} <cuda_bindings_{name}>`", str(len(functions)), str(len(classes))))
+        pages[f"cuda_bindings_{name}.rst"] = bindings_module_page(name, body)
+    out += table(("module", "functions", "types"), rows, "60 20 20")
+    out += ".. toctree::\n   :hidden:\n\n" + "".join(f"   cuda_bindings_{name}\n" for name in BINDINGS)
+    return {"cuda_bindings.rst": out, **pages}
 
 
 def render(package: Path, folder: Path) -> None:
@@ -188,4 +224,5 @@ def render(package: Path, folder: Path) -> None:
     (folder / "cuda_core.rst").write_text(core_page(sources))
     for name, text in MODULES.items():
         (folder / (name.replace(".", "_") + ".rst")).write_text(module_page(name, text, sources))
-    (folder / "cuda_bindings.rst").write_text(bindings_page(package / "cuda" / "bindings"))
+    for name, text in bindings_pages(package / "cuda" / "bindings").items():
+        (folder / name).write_text(text)

@@ -1,4 +1,4 @@
-// A memory resource of one's own: counts what passes through it.
+// A custom memory resource that counts allocations.
 #include <atomic>
 #include <cstdio>
 #include <memory>

@@ -1,6 +1,6 @@
 // Tensor maps: the tensor memory accelerator brings a tile of a matrix into shared memory (compute
-// capability 9.0). A descriptor made on the host says how the matrix lies in memory; in the kernel
-// one thread asks for a tile.
+// capability 9.0). A descriptor made on the host describes the layout of the matrix in memory; in
+// the kernel, one thread requests a tile.
 #include <cstdio>
 #include <span>
 #include <vector>

@@ -7,7 +7,7 @@
 
 #include "cucore/cucore.hpp"
 
-// Enlarges the picture: each thread asks for a point between the pixels.
+// Enlarges the picture: each thread samples a point between the pixels.
 constexpr const char* kSource = R"(
 extern "C" __global__ void enlarge(cudaTextureObject_t picture, float* out, int width) {
   out[threadIdx.x] = tex2D<float>(picture, (threadIdx.x + 0.5f) / width, 0.5f);

@@ -52,7 +52,7 @@ class Progress:
 
 
 def compute(devices: Sequence[Device], code: ObjectCode, width: int, height: int, rows: int) -> np.ndarray:
-    """The whole image. Parts lie in pinned memory, which every device writes in place."""
+    """The whole image. Its parts are in pinned memory, which every device writes in place."""
     starts = list(range(0, height, rows))
     numbers, progress = itertools.count(), Progress(len(starts))  # count() hands each number to one thread
     image = PinnedMemoryResource().allocate(4 * width * height, stream=devices[0].default_stream)

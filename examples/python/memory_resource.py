@@ -1,4 +1,4 @@
-"""A memory resource of one's own: counts what passes through it, and becomes a device's default."""
+"""A custom memory resource that counts allocations and becomes the default of a device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cuda.core import Buffer, Device, DeviceMemoryResource, MemoryResource
 
 
 class Counting(MemoryResource):
-    """Takes memory from another resource and keeps books."""
+    """Allocates from another resource and counts the allocations."""
 
     def __init__(self, upstream: MemoryResource) -> None:
         self.upstream = upstream

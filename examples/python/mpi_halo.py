@@ -2,7 +2,7 @@
 
     CUCORE_CPU_DEVICES=4 mpiexec -n 4 python examples/python/mpi_halo.py
 
-Messages lie in pinned memory: kernels write and read it in place, and any MPI can send it, on CPU devices and on GPUs.
+Messages are in pinned memory: kernels write and read it in place, and any MPI can send it, on CPU devices and on GPUs.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     CUCORE_CPU_DEVICES=4 python examples/python/ray_actors.py     # four CPU devices, on any machine
 
-Ray gives every actor that asks for `num_gpus=1` a device of its own, through CUDA_VISIBLE_DEVICES. Pinned memory goes to the
+Ray assigns a device to every actor with `num_gpus=1`, through CUDA_VISIBLE_DEVICES. Pinned memory goes to the
 object store without a staging copy, and every actor on the machine reads it there, in place.
 """
 

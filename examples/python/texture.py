@@ -7,7 +7,7 @@ from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
 from cuda.core.texture import OpaqueArrayOptions, ResourceDescriptor, TextureObjectOptions
 
 SOURCE = r"""
-// Enlarges the picture: each thread asks for a point between the pixels.
+// Enlarges the picture: each thread samples a point between the pixels.
 extern "C" __global__ void enlarge(cudaTextureObject_t picture, float* out, int width, int height) {
   const int x = threadIdx.x + blockIdx.x * blockDim.x, y = blockIdx.y;
   if (x < width) out[y * width + x] = tex2D<float>(picture, (x + 0.5f) / width, (y + 0.5f) / height);

@@ -93,11 +93,12 @@ def packages() -> Iterator[Finding]:
     wrong, others = mixed.states(), mixed.found()
     dists = {distribution for distribution, _ in mixed.PACKAGES.values()}
     needed_by = requirers(dists | {"cuda-python"})
+    require = "requires" if len(needed_by) == 1 else "require"
     details = {"packages_not_ours": wrong, "mixed_with": others, "required_by": needed_by}
     if wrong:
         theirs = [mixed.PACKAGES[package][0] for package, state in wrong.items() if state == "mixed"]
         fix = [pip(f"pip uninstall -y {' '.join(theirs)}")] if theirs else []
-        fix.append(pip(mixed.KEEP_OURS))
+        fix.append(pip(mixed.keep_ours()))
         if needed_by:
             fix.append(
                 pip("pip install --find-links dist --no-index --no-deps cuda-core cuda-bindings cuda-pathfinder")
@@ -105,7 +106,7 @@ def packages() -> Iterator[Finding]:
         message = mixed.text().splitlines()[0].removesuffix(" Keep one of them:").removesuffix(" Put them back:")
         if needed_by:
             message += (
-                f" {', '.join(needed_by)} require NVIDIA's packages: the metadata wheels of `make wheel` satisfy them"
+                f" {', '.join(needed_by)} {require} NVIDIA's packages: the metadata wheels of `make wheel` satisfy them"
             )
         yield Finding("packages", "problem", message, fix, details)
         return
@@ -113,12 +114,14 @@ def packages() -> Iterator[Finding]:
     if missing or changed:
         names = ", ".join((missing + changed)[:3])
         message = f"{len(missing)} files of cucore are missing and {len(changed)} are changed: {names}"
-        yield Finding("packages", "problem", message, [pip(mixed.KEEP_OURS)], {"missing": missing, "changed": changed})
+        yield Finding(
+            "packages", "problem", message, [pip(mixed.keep_ours())], {"missing": missing, "changed": changed}
+        )
         return
     stand_ins = {name for name in dists if _version(name) and "+cucore" in str(_version(name))}
     if needed_by and stand_ins != dists:
         message = (
-            f"{', '.join(needed_by)} require NVIDIA's packages by name: the next pip install may put them over ours. "
+            f"{', '.join(needed_by)} {require} NVIDIA's packages by name: the next pip install may put them over ours. "
             "The metadata wheels of `make wheel` satisfy them"
         )
         fix = [pip("pip install --find-links dist --no-index --no-deps cuda-core cuda-bindings cuda-pathfinder")]
@@ -252,7 +255,7 @@ def devices() -> Iterator[Finding]:
             fix += ["export CUCORE_DEVICE=cpu"] if has_cpu_device else []
         elif not has_cpu_device:
             message = "there is no driver, and this build of cucore has no CPU device"
-            fix = [pip(mixed.KEEP_OURS)]
+            fix = [pip(mixed.keep_ours())]
         else:
             message, fix = " ".join(reason.split()), []
         yield Finding("driver", "problem", message, fix, details)

@@ -50,9 +50,10 @@ def _bytes(value: str) -> bool:
 _CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1")
 
 
-def _capability(value: str) -> bool:
-    word = value.removeprefix("sm_")
-    return word in _CAPABILITIES or word in [name.replace(".", "") for name in _CAPABILITIES]
+def _capabilities(value: str) -> bool:
+    words = [word.replace(" ", "").removeprefix("sm_") for word in value.split(",")]
+    known = {*_CAPABILITIES, *(name.replace(".", "") for name in _CAPABILITIES)}
+    return set(words) <= known
 
 
 def _absolute(value: str) -> bool:
@@ -63,6 +64,14 @@ def _checks(value: str) -> bool:
     words = [word.strip() for word in value.split(",") if word.strip()]
     kinds = {"memory", "race", "init", "sync", "all"}
     return set(words) <= kinds | {"continue"} and bool(set(words) & kinds)
+
+
+def _switch_or_folder(value: str) -> bool:
+    return value in ("0", "1") or value.startswith("/")
+
+
+def _features(value: str) -> bool:
+    return all(re.fullmatch(r"-[a-z0-9_.-]+", word) for word in value.split(","))
 
 
 def _schedule(value: str) -> bool:
@@ -76,7 +85,10 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_DEVICE": (_one_of("auto", "gpu", "cpu"), "auto, gpu or cpu"),
     "CUCORE_CPU_LIBRARY": (_absolute, "an absolute path"),
     "CUCORE_CPU_DEVICES": (_whole(1, 64), "a number from 1 to 64"),
-    "CUCORE_CPU_ARCH": (_capability, "one of " + ", ".join(_CAPABILITIES)),
+    "CUCORE_CPU_ARCH": (
+        _capabilities,
+        "one of " + ", ".join(_CAPABILITIES) + ", or a list with one of them for each device (CUCORE_CPU_DEVICES)",
+    ),
     "CUCORE_CPU_THREADS": (_whole(1, 4096), "a number of threads from 1 to 4096"),
     "CUCORE_CPU_MEMORY": (_bytes, "bytes of at least 1M, such as 4G"),
     "CUCORE_CPU_TIMEOUT": (_seconds, "seconds, such as 10 or 0.5; 0 for no limit"),
@@ -86,11 +98,13 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_CHECK_SUPPRESS": (None, "a list of kind:pattern, or a file of them"),
     "CUCORE_COVERAGE": (None, "a folder"),
     "CUCORE_TRACE": (None, "a file or a folder"),
+    "CUCORE_COMPILE_CACHE": (_switch_or_folder, "0, 1 or the absolute path of a folder"),
     "CUCORE_CPU_CACHE": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CACHE_DIR": (None, "a folder"),
     "CUCORE_CACHE_SIZE": (_mebibytes, "a number of MiB"),
     "CUCORE_CPU_REPORT": (_one_of("0", "1"), "0 or 1"),
     "CUCORE_CPU_W": (_one_of("1", "4", "8", "16", "32"), "1, 4, 8, 16 or 32"),
+    "CUCORE_CPU_FEATURES": (_features, "a list of -NAME, where NAME is a feature of this host, such as -avx512f"),
     "CUCORE_CPU_NAN": (_one_of("gpu", "exact", "host"), "gpu, exact or host"),
     "CUCORE_CPU_TIER": (_one_of("auto", "baseline", "optimized"), "auto, baseline or optimized"),
     "CUCORE_CPU_TIMES": (_one_of("0", "1"), "0 or 1"),
@@ -122,4 +136,9 @@ def wrong(environment: Mapping[str, str] = os.environ) -> list[tuple[str, str, s
         readable, expected = RULES[name]
         if readable is not None and not readable(value):
             found.append((name, f"{name}={value} cannot be read: expected {expected}", f"unset {name}"))
+    capabilities, devices = environment.get("CUCORE_CPU_ARCH", "").count(",") + 1, environment.get("CUCORE_CPU_DEVICES")
+    is_list = all(name != "CUCORE_CPU_ARCH" for name, _, _ in found)
+    if is_list and capabilities > 1 and str(capabilities) != (devices or "1").strip():
+        text = f"CUCORE_CPU_ARCH lists {capabilities} capabilities for {devices or 1} devices"
+        found.append(("CUCORE_CPU_ARCH", text, f"export CUCORE_CPU_DEVICES={capabilities}"))
     return found

@@ -327,7 +327,8 @@ def any_loop(page: Page) -> bool:
 
 
 def as_text(page: Page, code: bool, width: int) -> Iterator[str]:
-    yield from page.summary
+    for text in page.summary:
+        yield from textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False)
     total = page.cost or 1.0
     for path, lines in page.files.items():
         yield ""
@@ -358,6 +359,7 @@ th { text-align: left; font-weight: 600; background: #f0f3f8; position: sticky; 
 td, th { border: 1px solid #d6dce6; padding: .15rem .45rem; vertical-align: top; overflow-wrap: anywhere; }
 td.code, td.number { font: 12px/1.5 ui-monospace, monospace; white-space: pre-wrap; }
 td.number { text-align: right; color: #667; } tr.bad td.source { background: #fdeceb; } tr.good td.source { background: #edf8ee; }
+td.code div { max-height: 12em; overflow-y: auto; }
 .note { display: block; font: 12px/1.4 system-ui, sans-serif; color: #475; white-space: normal; } .bad .note { color: #a33; }
 .bar { display: block; height: .35rem; background: #e0803a; } tr:target td, tr:hover td { background-color: #fff7d6; }
 col.n { width: 3.5rem; } col.c { width: 5rem; } col.s { width: 38%; }
@@ -389,7 +391,7 @@ def as_html(page: Page) -> str:
             parts.append(
                 f"<tr{kind}><td class='number'>{line.number}</td><td class='number'>{bar}</td>"
                 f"<td class='code source'>{html.escape(line.text)}{notes}</td>"
-                f"<td class='code'>{ptx}</td><td class='code'>{assembly}</td></tr>"
+                f"<td class='code'><div>{ptx}</div></td><td class='code'><div>{assembly}</div></td></tr>"
             )
         parts.append("</table>")
     parts.append("<p>The cost is an estimate from the code, not a measurement.</p></html>")

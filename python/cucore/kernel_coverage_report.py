@@ -185,7 +185,7 @@ _STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --hit: #16351a; --part: #44380b; --miss: #4a1815; --dim: #999; --rule: #444; } }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }
-table { border-collapse: collapse; }
+h1 { overflow-wrap: anywhere; } .wide { overflow-x: auto; } table { border-collapse: collapse; }
 td, th { padding: .25em .8em; text-align: right; border-bottom: 1px solid var(--rule); }
 td:first-child, th:first-child { text-align: left; }
 .bar { display: inline-block; width: 8em; height: .8em; background: var(--miss); }
@@ -274,7 +274,7 @@ def _file_page(file: FileCoverage) -> str:
         f"<p>{whole.lines - whole.missing} of {whole.lines} lines, {whole.sides - whole.missed_sides} of {whole.sides} "
         f"sides of branches; {_share(whole.divergence)} of warps diverged. The numbers beside the lines are threads.</p>{note}"
     )
-    return _page(shown_name(file.path), f'{head}<table class="code">{"".join(rows)}</table>')
+    return _page(shown_name(file.path), f'{head}<div class="wide"><table class="code">{"".join(rows)}</table></div>')
 
 
 def write_html(files: Sequence[FileCoverage], folder: Path) -> Path:
@@ -292,10 +292,10 @@ def write_html(files: Sequence[FileCoverage], folder: Path) -> Path:
         )
     whole = totals(files)
     body = (
-        "<h1>Kernel coverage</h1><table><tr><th>file</th><th>lines</th><th>missed</th><th>sides of branches</th><th>missed</th>"
+        "<h1>Kernel coverage</h1><div class='wide'><table><tr><th>file</th><th>lines</th><th>missed</th><th>sides of branches</th><th>missed</th>"
         f"<th>cover</th><th></th><th>divergent</th></tr>{''.join(rows)}"
         f"<tr><th>total</th><th>{whole.lines}</th><th>{whole.missing}</th><th>{whole.sides}</th><th>{whole.missed_sides}</th>"
-        f"<th>{whole.percent:.0f}%</th><th></th><th>{_share(whole.divergence)}</th></tr></table>"
+        f"<th>{whole.percent:.0f}%</th><th></th><th>{_share(whole.divergence)}</th></tr></table></div>"
     )
     index = folder / "index.html"
     index.write_text(_page("Kernel coverage", body))

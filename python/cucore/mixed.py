@@ -15,7 +15,27 @@ PACKAGES = {
     "cuda.bindings": ("cuda-bindings", "driver.pxd"),
     "cuda.pathfinder": ("cuda-pathfinder", "_dynamic_libs"),
 }
-KEEP_OURS = "pip install --force-reinstall --no-deps cucore"
+
+
+def origin() -> str:
+    """The wheel, folder or address that pip recorded for an installation by path; empty for one by name."""
+    import json
+    from importlib import metadata
+    from urllib.parse import unquote, urlparse
+
+    try:
+        recorded = metadata.distribution("cucore").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        recorded = None
+    url = json.loads(recorded)["url"] if recorded else ""
+    return unquote(urlparse(url).path) if url.startswith("file:") else url
+
+
+def keep_ours() -> str:
+    """The command that puts our files back."""
+    import shlex
+
+    return f"pip install --force-reinstall --no-deps {shlex.quote(origin() or 'cucore')}"
 
 
 def version_of(distribution: str) -> str | None:
@@ -61,10 +81,13 @@ def text() -> str:
 
     wrong = states()
     mixed = [package for package, state in wrong.items() if state == "mixed"]
+    folder = (
+        "" if origin() else "\n(If cucore came from a folder of wheels, add --find-links FOLDER to its installation.)"
+    )
     if not mixed:
         names = ", ".join(wrong)
         gone = f"cucore {__version__} has lost files of {names}: they were removed with NVIDIA's package of that name. "
-        return f"{gone}Put them back:\n    {KEEP_OURS}" if wrong else ""
+        return f"{gone}Put them back:\n    {keep_ours()}{folder}" if wrong else ""
     others = found()
     distributions = [PACKAGES[package][0] for package in mixed]
     theirs = " and ".join(f"{name} {others.get(name, '')}".strip() for name in distributions)
@@ -72,8 +95,8 @@ def text() -> str:
     return (
         f"the files of {theirs} (NVIDIA's) and of cucore {__version__} are mixed: both provide {', '.join(mixed)}. "
         f"Keep one of them:\n"
-        f"    pip uninstall -y {names} && {KEEP_OURS}    # keeps cucore\n"
-        f"    pip uninstall -y cucore && pip install --force-reinstall {names}    # keeps NVIDIA's"
+        f"    pip uninstall -y {names} && {keep_ours()}    # keeps cucore\n"
+        f"    pip uninstall -y cucore && pip install --force-reinstall {names}    # keeps NVIDIA's{folder}"
     )
 
 
@@ -91,7 +114,7 @@ def refuse(package: str) -> None:
 
 
 def fail(package: str) -> NoReturn:
-    raise ImportError(text() or f"{package} is not the one of cucore: {KEEP_OURS}", name=package)
+    raise ImportError(text() or f"{package} is not the one of cucore: {keep_ours()}", name=package)
 
 
 def facts() -> dict[str, Any]:

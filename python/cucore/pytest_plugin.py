@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _LEAKS = pytest.StashKey[list[tuple[str, int]]]()
 _FAILED = pytest.StashKey[bool]()
-_CHECKS = ("memory", "race", "init", "sync", "all", "continue")
+_CHECKS = ("memory", "race", "init", "sync", "leak", "all", "continue")
 
 
 def _checks(text: str) -> str:
@@ -67,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cuda-check",
         type=_checks,
         metavar="KINDS",
-        help="check kernels while they run on the CPU device: a list of memory, race, init, sync, or all",
+        help="check kernels while they run on the CPU device: a list of memory, race, init, sync, leak, or all",
     )
     group.addoption(
         "--cuda-after-fault",
@@ -102,6 +102,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_FaultRecovery(config), "cucore-fault-recovery")
     if _wanted() == "cpu":
         os.environ.update(stand_ins.variables(os.environ))  # for compilers that tests start
+        stand_ins.into_this_process()  # for compilers that tests load
 
 
 def _require_cpu_device(option: str, device: str | None) -> None:

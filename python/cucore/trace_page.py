@@ -22,7 +22,7 @@ _COLOURS = {
     "compile": "#c83",
     "nvtx": "#a5c",
     "graph": "#5ab",
-    "wait": "#ddd",
+    "wait": "#8a9",
     "host function": "#b55",
     "event": "#777",
 }

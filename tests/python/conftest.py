@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +15,11 @@ import pytest
 
 # Vector code that does not verify is an error in tests and their child processes, instead of a fallback to scalar code.
 os.environ.setdefault("CUCORE_CPU_STRICT", "1")
+
+# A compile cache for this run, so that tests do not get results of earlier runs.
+if "CUCORE_COMPILE_CACHE" not in os.environ:
+    os.environ["CUCORE_COMPILE_CACHE"] = tempfile.mkdtemp(prefix="cucore-tests-")
+    atexit.register(shutil.rmtree, os.environ["CUCORE_COMPILE_CACHE"], ignore_errors=True)
 
 if TYPE_CHECKING:  # not imported at module level: suites below cuda.core must not import it
     from cuda.core import Device, Stream

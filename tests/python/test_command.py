@@ -70,6 +70,8 @@ def test_coverage_counts_nvml_functions_and_instructions() -> None:
     table = json.loads(cucore("coverage", "--json").stdout)
     assert "nvmlDeviceGetName" in table["nvml"]["implemented"]
     assert [name for name, reason in table["nvml"]["missing"].items() if not reason] == []
+    assert "cuptiActivityEnable" in table["cupti"]["implemented"]
+    assert "cuptiEventGroupCreate" in table["cupti"]["missing"]
     assert any(text.startswith("fma") for text in table["ptx"]["implemented"])
     shown = cucore("coverage").stdout
     assert "PTX instructions" in shown and "NVRTC" in shown
@@ -303,11 +305,12 @@ ACCEPTED = {
     "CUCORE_CPU_MEMORY": ["4G", "1.5 GiB", "1M", "2097152"], "CUCORE_CPU_TIMEOUT": ["0", "0.5", "1e3"],
     "CUCORE_CHECK": ["memory, race", "all", "init,continue"], "CUCORE_CACHE_SIZE": ["0", "1.5"],
     "CUCORE_CPU_ARCH": ["10.0", "sm_90", "121"], "CUCORE_CPU_W": ["8"], "CUCORE_CPU_QUICK": ["always"], "CUCORE_CPU_DUMP": ["ptx,asm"],
+    "CUCORE_CPU_FEATURES": ["-avx512f,-avx2"],
     "CUCORE_CPU_SCHEDULE": ["seed:7", "seed:1,keep:p0.0.0.1,log:/tmp/x"],
 }  # fmt: skip
 REFUSED = {
     "CUCORE_DEVICE": ["CPU"], "CUCORE_CPU_DEVICES": ["0", "65", "1x"], "CUCORE_CPU_THREADS": ["0"],
-    "CUCORE_CPU_ARCH": ["9", "6.0", "sm_90a"], "CUCORE_CPU_SCHEDULE": ["7", "seed:x", "keep:p0.0.0.1"],
+    "CUCORE_CPU_ARCH": ["9", "6.0", "sm_90a", "9.0,"], "CUCORE_CPU_SCHEDULE": ["7", "seed:x", "keep:p0.0.0.1"],
     "CUCORE_CPU_MEMORY": ["1K", "-1G", "4X"], "CUCORE_CPU_TIMEOUT": ["-1", "1s"], "CUCORE_CHECK": ["continue", "races"],
 }  # fmt: skip
 
@@ -328,6 +331,15 @@ def test_the_rules_accept_and_refuse_what_they_say() -> None:
     for name, values in REFUSED.items():
         for value in values:
             assert [row[0] for row in environment.wrong({name: value})] == [name], (name, value)
+
+
+def test_a_list_of_capabilities_has_one_for_each_device() -> None:
+    from cucore import environment
+
+    assert environment.wrong({"CUCORE_CPU_ARCH": "9.0, sm_120", "CUCORE_CPU_DEVICES": "2"}) == []
+    for devices in ("", "3"):
+        ((name, text, fix),) = environment.wrong({"CUCORE_CPU_ARCH": "9.0,12.0", "CUCORE_CPU_DEVICES": devices})
+        assert name == "CUCORE_CPU_ARCH" and "lists 2 capabilities" in text and fix == "export CUCORE_CPU_DEVICES=2"
 
 
 @pytest.mark.cpu_only

@@ -162,3 +162,11 @@ def test_source_that_does_not_compile_shows_the_log(tmp_path: Path) -> None:
     path = tmp_path / "bad.cu"
     path.write_text("__global__ void k() { nonsense; }\n")
     assert 'identifier "nonsense" is undefined' in cucore(path, status=1)
+
+
+def test_summary_and_notes_fit_sixty_columns(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    own = set(SOURCE.splitlines())
+    for text in cucore(source, "--name", "mix").splitlines():
+        if not any(text.endswith(line) for line in own if line):  # lines of the source are shown as they are
+            assert len(text) <= 60 or max(map(len, text.split())) > 44, text

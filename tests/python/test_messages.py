@@ -124,7 +124,7 @@ def test_a_kernel_over_the_time_limit_names_the_variable() -> None:
         (
             "CUCORE_CHECK",
             "memroy",
-            "CUCORE_CHECK=memroy: expected a list of memory, race, init, sync and continue, or all",
+            "CUCORE_CHECK=memroy: expected a list of memory, race, init, sync, leak and continue, or all",
         ),
         ("CUCORE_CPU_DEVICES", "65", 'CUCORE_CPU_DEVICES="65" cannot be read; expected a number from 1 to 64'),
         (
@@ -169,7 +169,7 @@ def test_a_missing_nvrtc_names_the_command_first(imports: str, call: str, tmp_pa
 
 @pytest.mark.cpu_only
 def test_a_long_kernel_in_check_mode_says_how_far_it_is() -> None:
-    program = FAULT.format(name="long_one", body="atomicAdd((int*)p, 1);").replace(
+    program = FAULT.format(name="long_one", body="for (int i = 0; i < 1000; ++i) atomicAdd((int*)p, i);").replace(
         "grid=1, block=1", "grid=1 << 30, block=32"
     )
     environment = {**os.environ, "CUCORE_CHECK": "memory", "CUCORE_CPU_CACHE": "0"}

@@ -322,6 +322,6 @@ def test_cuda_check_switches_on_check_mode(run) -> None:
 
 def test_cuda_check_names_unknown_kinds_and_needs_the_cpu_device(run) -> None:
     result = run("def test_it(): pass", "--cuda-check=rice")
-    result.stderr.fnmatch_lines(["*unknown check 'rice'*memory, race, init, sync, all*"])
+    result.stderr.fnmatch_lines(["*unknown check 'rice'*memory, race, init, sync, leak, all*"])
     result = run("def test_it(): pass", "--cuda-check=race", "--cuda-device=gpu")
     result.stderr.fnmatch_lines(["*--cuda-check works on the CPU device only*"])

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = {"g++": "g++", "cmake": "cmake", "ninja": "ninja-build", "ccache": "ccache", "pkg-config": "pkg-config", "gdb": "gdb", "lldb-19": "lldb-19"}
+COMMANDS = {
+    "g++": "g++",
+    "cmake": "cmake",
+    "ninja": "ninja-build",
+    "ccache": "ccache",
+    "pkg-config": "pkg-config",
+    "gdb": "gdb",
+    "valgrind": "valgrind",
+    "lldb-19": "lldb-19",
+}
 
 
 class Machine:

@@ -12,7 +12,7 @@ from pages import ROOT, pages
 
 sys.path.insert(0, str(ROOT / "docs"))
 
-from render import links
+from render import links, site_links
 
 PAGES = {str(path.relative_to(ROOT)): path for path in pages()}
 
@@ -36,7 +36,7 @@ def test_relative_links_work_in_the_repository(name: str) -> None:
 
 
 SITE_PAGES = [name.removeprefix("docs/") for name in PAGES if name.startswith("docs/")]
-IN_THE_SITE = re.compile(r"(?:\.\./)*(?:_examples/.*|.*\.(?:md|rst|svg|json))")
+IN_THE_SITE = re.compile(r"(?:\.\./)*(?:_examples/.*|.*\.(?:md|rst|svg|png|json))")
 
 
 @pytest.mark.parametrize("name", [name for name in SITE_PAGES if name != "reference/rendered.md"])
@@ -66,3 +66,13 @@ def test_links_of_the_site_stay_in_the_site(name: str, tmp_path: Path) -> None:
 )
 def test_links_are_rewritten_for_the_site(page: str, link: str, in_the_site: str) -> None:
     assert links.site_link(page, link) == in_the_site
+
+
+def test_dead_links_of_a_built_site_are_found(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top"><a href="other.html#there">a</a><a href="#top">b</a><a href="other.html#gone">c</a>'
+        '<img src="lost.png"><a href="https://example.org/x">d</a>'
+    )
+    (tmp_path / "other.html").write_text('<p id="there"><a href="index.html?q=1">e</a>')
+    assert site_links.dead_links(tmp_path) == ["index.html: other.html#gone", "index.html: lost.png"]
+    assert site_links.main(tmp_path) == 1

@@ -42,9 +42,30 @@ def test_methods_of_extension_types_have_signatures_and_descriptions(pages: Path
     assert re.search(r"py:method:: create_stream\(obj: .*options: .*\) -> Stream\n.*\n\n +Make a stream", page)
 
 
-def test_bindings_page_lists_every_driver_function(pages: Path) -> None:
-    page = (pages / "cuda_bindings.rst").read_text()
-    assert "cuLaunchKernel(" in page and "cudaMalloc(" in page and "nvrtcCompileProgram(" in page
+def test_every_function_of_the_bindings_is_in_the_index_and_the_search(pages: Path) -> None:
+    for api, names in {
+        "driver": ["cuLaunchKernel", "cuMemAllocAsync"], "runtime": ["cudaMalloc", "cudaMemcpy2D"], "nvrtc": ["nvrtcCompileProgram"]
+    }.items():  # fmt: skip
+        page = (pages / f"cuda_bindings_{api}.rst").read_text()
+        for name in names:
+            assert re.search(rf"^\.\. py:function:: {name}\(", page, re.M), name  # Sphinx indexes these
+            assert re.search(rf"^   C: ``\w+ {name}\(", page, re.M), f"the C declaration of {name}"
+        functions = json.loads((ROOT / "api" / f"{api}.json").read_text())["functions"]
+        listed = set(re.findall(r"^\.\. py:function:: (\w+)\(", page, re.M))
+        module = importlib.import_module(f"cuda.bindings.{api}")
+        there = {name for name in functions if hasattr(module, name)}
+        assert there and there <= listed, sorted(there - listed)[:5]
+
+
+def test_c_names_of_nvml_are_in_the_index_and_the_search(pages: Path) -> None:
+    page = (pages / "cuda_bindings_nvml.rst").read_text()
+    assert ".. index:: single: nvmlDeviceGetCount" in page and "nvmlReturn_t nvmlDeviceGetCount" in page
+
+
+def test_the_reference_has_no_signatures_of_nanobind(pages: Path) -> None:
+    for path in pages.glob("cuda_core*.rst"):
+        raw = re.findall(r"^ +(?:\d+\. )?`*\w+\(self\b.*$", path.read_text(), re.M)
+        assert raw == [], f"{path.name}: {raw[:3]}"
 
 
 def test_every_class_of_the_headers_is_on_a_page(pages: Path) -> None:
@@ -105,6 +126,14 @@ def test_every_deviation_is_on_the_page(pages: Path) -> None:
 
 
 @pytest.mark.cpu_only
+def test_coverage_page_says_which_forms_only_a_reference_confirms(pages: Path) -> None:
+    page = (pages / "coverage.rst").read_text().partition("Confirmed by a GPU, or by a reference only")[2]
+    assert "``clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes.b128``" in page
+    assert "``add.f32x2``" in page and "``cvt.rs.f16x2.f32``" in page  # of 10.0
+    assert "``add.u8x4``" in page  # of 12.0
+    assert "``wgmma" not in page and "``popc" not in page  # of 9.0 and before
+
+
 def test_coverage_page_equals_the_coverage_command(pages: Path) -> None:
     from cucore.coverage import facts
 

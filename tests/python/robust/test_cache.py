@@ -154,7 +154,8 @@ assert len(codes) == 1 and b"42" in codes.pop()
 UNREADABLE = {
     "CUCORE_DEVICE": ("tpu", "CPU", "cpu,gpu"),
     "CUCORE_CPU_DEVICES": ("many", "0", "65", "1.5", "99999999999999999999"),
-    "CUCORE_CPU_ARCH": ("13.0", "9", "sm_90a"),
+    "CUCORE_CPU_ARCH": ("13.0", "9", "sm_90a", "9.0,12.0", ","),
+    "CUCORE_CPU_FEATURES": ("avx512f", "-", "-no_such_feature"),
     "CUCORE_CPU_THREADS": ("-1", "0", "two", "4097"),
     "CUCORE_CPU_MEMORY": ("lots", "-4G", "4X", "1K", "nan", "1e30"),
     "CUCORE_CPU_TIMEOUT": ("soon", "-1", "nan", "inf", "5s"),
@@ -174,7 +175,14 @@ UNREADABLE = {
     "CUCORE_CHECK": ("everything and more", "continue"),
     "CUCORE_CHECK_SUPPRESS": ("k", "speed:k", "race"),
 }
-ANYTHING = {"CUCORE_CACHE_DIR", "CUCORE_COVERAGE", "CUCORE_CPU_DUMP_DIR", "CUCORE_SITE_PACKAGES", "CUCORE_TRACE"}  # any text is a valid path
+ANYTHING = {
+    "CUCORE_CACHE_DIR",
+    "CUCORE_COVERAGE",
+    "CUCORE_CPU_DUMP_DIR",
+    "CUCORE_SITE_PACKAGES",
+    "CUCORE_TRACE",
+}  # any text is a valid path
+OF_COMPILERS = {"CUCORE_COMPILE_CACHE"}  # tests/python/core/test_compile_cache.py
 SWITCHES = {"CUCORE_LEAK_WARNINGS", "CUCORE_STAND_INS"}  # any value is valid
 OF_CUCORE_RUN = {"CUCORE_PTXAS", "CUCORE_RUN_PYTHON"}  # set for the programs that it starts
 
@@ -202,7 +210,7 @@ def test_invalid_environment_variable_raises_an_error_that_names_it(name, value)
 @pytest.mark.cpu_only
 @pytest.mark.promise("An invalid setting is an error that names the variable and the accepted values")
 def test_every_environment_variable_of_the_sources_is_tested():
-    assert variables_read() == set(UNREADABLE) | ANYTHING | SWITCHES | OF_CUCORE_RUN
+    assert variables_read() == set(UNREADABLE) | ANYTHING | OF_COMPILERS | SWITCHES | OF_CUCORE_RUN
 
 
 @pytest.mark.cpu_only

@@ -149,7 +149,7 @@ for name in NAMES:
         if said != 999 and (said is not None or failed and not (freeing.search(name) or asking.search(name))):
             wrong.append((name, k, "raised", said))
         now, last = alive(), None
-        for _ in range(200):  # work that was queued when it failed lets go of its things a moment later
+        for _ in range(200):  # work that was queued when it failed releases its things a moment later
             if now == base or now == last and freeing.search(name): break
             time.sleep(0.01)
             last, now = now, alive()

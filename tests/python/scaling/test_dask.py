@@ -75,7 +75,7 @@ def ready() -> tuple[Device, Any]:
 def make(value: int, size: int, pinned: bool = False) -> Any:
     device, stream = ready()
     buffer = (PinnedMemoryResource() if pinned else device.memory_resource).allocate(size, stream=stream)
-    buffer.fill(value, stream=stream)  # not waited for: whoever sends the buffer does
+    buffer.fill(value, stream=stream)  # asynchronous: the sender of the buffer waits
     return buffer
 
 
