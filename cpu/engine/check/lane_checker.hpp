@@ -3,6 +3,7 @@
 // groups. docs/design/check.md explains it. No LLVM in this header.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -53,6 +54,8 @@ class LaneChecker final : public GridObserver {
                                       std::uintptr_t address);
 
   void check_memory(Worker&, BlockContext&, CheckRange*, const LaneAccess&, std::uintptr_t pc);
+  /// Lets generated code find the state of the memory around an access to device memory.
+  void remember(Worker&, const BlockContext&, CheckRange&, const LaneAccess&);
 
   void check_init(Worker&, BlockContext&, const LaneAccess&, std::uintptr_t pc);
   bool check_init_together(const BlockContext&, const LaneAccess&);
@@ -66,8 +69,6 @@ class LaneChecker final : public GridObserver {
 
   // lane_race.cpp
   void check_race(Worker&, BlockContext&, const LaneAccess&, std::uintptr_t pc);
-  /// Lets generated code find the settled words around an access to device memory.
-  void remember(CheckRange&, const LaneAccess&);
   bool check_race_together(const BlockContext&, const LaneAccess&);
   void check_race_in_lane(Worker&, BlockContext&, const LaneAccess&, unsigned lane,
                           std::uintptr_t pc);
@@ -97,6 +98,7 @@ class LaneChecker final : public GridObserver {
   std::unordered_map<std::uint64_t, std::uint32_t> known_;  ///< by block: ordered intervals
   std::unordered_map<std::uintptr_t, std::unordered_map<std::uint64_t, std::uint32_t>> released_;
   std::vector<std::uintptr_t> site_pcs_;
+  std::array<std::uint8_t, kCheckedSites> known_sites_{};  ///< BlockContext::check_sites
 };
 
 }  // namespace cucpu
