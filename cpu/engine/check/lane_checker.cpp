@@ -92,7 +92,9 @@ void LaneChecker::access(Worker& worker, BlockContext& c, CheckRange* ranges,
                          const LaneAccess& access, std::uintptr_t pc) {
   if (checks(kMemory)) check_memory(worker, c, ranges, access, pc);
   if (worker.current_fault().code == 0 && checks(kInit)) check_init(worker, c, access, pc);
-  if (worker.current_fault().code == 0 && checks(kRace)) check_race(worker, c, access, pc);
+  if (worker.current_fault().code == 0 && checks(kRace) &&
+      !(access.range < kCheckRanges && reads_read_only(ranges[access.range], access)))
+    check_race(worker, c, access, pc);
   if (access.range != 0 && access.range < kCheckRanges && checks(kRace | kInit))
     remember(worker, c, ranges[access.range], access);
 }
@@ -105,7 +107,7 @@ void LaneChecker::remember(Worker& worker, const BlockContext& c, CheckRange& ra
   const std::uint64_t address =
       access.address_of(static_cast<unsigned>(std::countr_zero(access.lanes)));
   const bool inside = address - range.low < range.limit;
-  if (inside && (!checks(kRace) || range.rows) && (!checks(kInit) || range.initialized)) return;
+  if (inside && (!checks(kRace) || range.settled) && (!checks(kInit) || range.initialized)) return;
   if (space_of(worker, c, access, address) != Space::global) return;
   std::uint64_t low = 0, end = kAll;
   if (checks(kMemory)) {
@@ -132,7 +134,8 @@ void LaneChecker::remember(Worker& worker, const BlockContext& c, CheckRange& ra
   if (checks(kRace)) {
     const HistoryView view = pages_.at(low);
     next.settled = view.history->settled + view.index;
-    next.rows = view.history->rows + view.index / touch::kRowWords;
+    if (!(known && is_read_only(c, access, known->base)))
+      next.rows = view.history->rows + view.index / touch::kRowWords;
   }
   if (known && known->bytes) {
     if ((low - known->base) % 8 != 0) return;
@@ -240,6 +243,14 @@ void cucpu_rt_check_lanes(BlockContext* context, CheckRange* ranges, const LaneA
   lane_checker(worker).access(worker, *context, ranges, *access,
                               pc_of(__builtin_return_address(0)));
   if (worker.current_fault().code != 0) worker.abandon();
+}
+
+bool cucpu_rt_check_lanes_uniform(BlockContext* context, const CheckRange* range,
+                                  std::uint64_t address, std::uint32_t bytes, std::uint32_t site,
+                                  std::uint32_t first_thread, std::uint32_t lanes) {
+  return lane_checker(*Worker::running())
+      .reads_uniform(*context, *range, address, bytes, site, first_thread, lanes,
+                     pc_of(__builtin_return_address(0)));
 }
 
 void cucpu_rt_check_lanes_interval(BlockContext* context) {

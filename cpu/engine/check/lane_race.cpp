@@ -213,13 +213,73 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
   return true;
 }
 
+void LaneChecker::know_site(std::uint16_t site, std::uintptr_t pc) {
+  if (site >= site_pcs_.size()) site_pcs_.resize(site + 1U);
+  site_pcs_[site] = pc;
+  if (site < kCheckedSites) known_sites_[site] = 1;
+}
+
+bool LaneChecker::reads_uniform(const BlockContext& c, const CheckRange& range,
+                                std::uintptr_t address, std::uint32_t bytes, std::uint32_t site,
+                                std::uint32_t first_thread, std::uint32_t lanes,
+                                std::uintptr_t pc) {
+  if (!compares_accesses() || address % 4 != 0) return false;
+  const bool shared = range.low == reinterpret_cast<std::uintptr_t>(c.shared);
+  const HistoryView view = history(c, address, shared);
+  const std::size_t words = bytes / 4;
+  if (words > view.words) return false;
+  History& h = *view.history;
+  const std::uint64_t empty = shared ? c.check_block : c.check_empty;
+  h.open(view.index, words, c.check_now, empty);
+  for (std::size_t i = view.index; i < view.index + words; ++i) {
+    const std::uint64_t old = h.write[i];
+    if (old >= empty && (old < c.check_block || old >= c.check_now)) return false;
+  }
+  const auto number = static_cast<std::uint16_t>(site);
+  know_site(number, pc);
+  const std::uint64_t first =
+      c.check_now | std::uint64_t{warp_steps_[first_thread / 32]} << touch::kStepShift |
+      std::uint64_t{first_thread} << touch::kThreadShift | touch::kBytes << touch::kBytesShift;
+  for (std::size_t i = view.index; i < view.index + words; ++i) {
+    h.reads[1][i] = first;
+    h.reads[0][i] = first + (std::uint64_t{lanes - 1} << touch::kThreadShift);
+    h.read_sites[0][i] = h.read_sites[1][i] = number;
+    h.settled[i] = interval_;
+  }
+  return true;
+}
+
+bool LaneChecker::is_read_only(const BlockContext& c, const LaneAccess& access,
+                               std::uintptr_t allocation) {
+  if ((access.flags & kReadOnly) == 0) return false;
+  const auto own = hooks().find_allocation(access.root);
+  if (!own || own->base != allocation) return false;
+  for (std::uint64_t left = access.written; left != 0; left >>= written_parameters::kBits) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, c.params + (left & written_parameters::kMask) - 1, sizeof value);
+    const auto written = hooks().find_allocation(value);
+    if (!written || written->id == own->id) return false;
+  }
+  return true;
+}
+
+bool LaneChecker::reads_read_only(const CheckRange& range, const LaneAccess& access) const {
+  if (!range.settled || range.rows || access.bytes % 4 != 0) return false;
+  for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
+    const std::uint64_t address = access.address_of(static_cast<unsigned>(std::countr_zero(left)));
+    if (address % 4 != 0 || range.limit <= access.bytes ||
+        address - range.low >= range.limit - access.bytes)
+      return false;
+    std::fill_n(range.settled + (address - range.low) / 4, access.bytes / 4, interval_);
+  }
+  return true;
+}
+
 void LaneChecker::check_race(Worker& worker, BlockContext& c, const LaneAccess& access,
                              std::uintptr_t pc) {
   if (!compares_accesses()) return;
   const auto site = static_cast<std::uint16_t>(access.site);
-  if (site >= site_pcs_.size()) site_pcs_.resize(site + 1U);
-  site_pcs_[site] = pc;
-  if (site < kCheckedSites) known_sites_[site] = 1;
+  know_site(site, pc);
   if (check_race_together(c, access)) return;
   for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
     check_race_in_lane(worker, c, access, static_cast<unsigned>(std::countr_zero(left)), pc);

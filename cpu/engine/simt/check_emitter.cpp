@@ -28,7 +28,8 @@ enum Argument : unsigned {
   kSite,
   kRange,
   kVariableOffset,
-  kVariableBytes
+  kVariableBytes,
+  kWritten
 };
 
 std::uint64_t number(const CallInst& call, Argument which) {
@@ -182,8 +183,21 @@ Value* CheckEmitter::are_rows_quiet(const CallInst& call, Value* rows, Value* ow
   return all;
 }
 
+void CheckEmitter::branch_to_settled(Value* range, Value* offset, std::uint64_t span,
+                                     BasicBlock* yes, BasicBlock* no) {
+  const auto words = static_cast<unsigned>(span / 4);
+  Value* tags = b_.CreateAlignedLoad(
+      FixedVectorType::get(b_.getInt32Ty(), words),
+      b_.CreateGEP(b_.getInt8Ty(), field_of(range, b_.getPtrTy(), offsetof(CheckRange, settled)),
+                   offset),
+      Align{4}, /*isVolatile=*/true);
+  Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
+  b_.CreateCondBr(b_.CreateAndReduce(b_.CreateICmpEQ(tags, b_.CreateVectorSplat(words, now))), yes,
+                  no, MDBuilder{context_}.createBranchWeights(1 << 20, 1));
+}
+
 bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_t span, bool dense,
-                                const std::function<void()>& slow) {
+                                bool uniform, const std::function<void()>& slow) {
   constexpr std::uint64_t kMostBytes = 256, kRow = 4 * touch::kRowWords;
   const std::uint64_t flags = number(call, kFlags), bytes = number(call, kBytes);
   const bool race = (plan_.check & kRace) != 0, init = (plan_.check & kInit) != 0;
@@ -206,8 +220,32 @@ bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_
   b_.CreateCondBr(inside, look, check, likely);
   b_.SetInsertPoint(look);
   Value* offset = b_.CreateSub(first, b_.CreateLoad(b_.getInt64Ty(), at));
-  Value* fine = init && (rows || !race) ? is_initialized(at, offset, span) : nullptr;
+  if (race && (flags & kReadOnly) != 0 && (dense || span == bytes)) {
+    BasicBlock *read_only = new_block("read.only"), *tag = new_block("tag"),
+               *other = new_block("other");
+    Value* history = field_of(at, b_.getPtrTy(), offsetof(CheckRange, rows));
+    b_.CreateCondBr(b_.CreateIsNull(history), read_only, other, likely);
+    b_.SetInsertPoint(read_only);
+    Value* aligned = b_.CreateICmpEQ(b_.CreateAnd(offset, b_.getInt64(3)), b_.getInt64(0));
+    if (init) aligned = b_.CreateAnd(aligned, is_initialized(at, offset, span));
+    b_.CreateCondBr(aligned, tag, check, likely);
+    b_.SetInsertPoint(tag);
+    Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
+    b_.CreateAlignedStore(
+        b_.CreateVectorSplat(static_cast<unsigned>(span / 4), now),
+        b_.CreateGEP(b_.getInt8Ty(), field_of(at, b_.getPtrTy(), offsetof(CheckRange, settled)),
+                     offset),
+        Align{4}, /*isVolatile=*/true);
+    b_.CreateBr(after);
+    b_.SetInsertPoint(other);
+  }
+  if (!race) {
+    b_.CreateCondBr(is_initialized(at, offset, span), after, check, likely);
+    emit_slow_path(check, after, slow);
+    return true;
+  }
   if (rows) {
+    Value* fine = init ? is_initialized(at, offset, span) : nullptr;
     const auto shift = static_cast<unsigned>(llvm::countr_zero(bytes / 4));
     const std::uint64_t count = span / kRow;
     const std::uint64_t next = std::uint64_t{touch::kRowWords >> shift} << touch::kThreadShift;
@@ -249,19 +287,32 @@ bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_
     }
     b_.CreateBr(after);
     if (settles) b_.SetInsertPoint(settled);
-    fine = nullptr;  // the routine has seen settled words
   }
-  if (settles) {
-    const auto words = static_cast<unsigned>(span / 4);
-    Value* tags = b_.CreateAlignedLoad(
-        FixedVectorType::get(b_.getInt32Ty(), words),
-        b_.CreateGEP(b_.getInt8Ty(), field_of(at, b_.getPtrTy(), offsetof(CheckRange, settled)),
-                     offset),
-        Align{4}, /*isVolatile=*/true);
-    Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
-    fine = b_.CreateAndReduce(b_.CreateICmpEQ(tags, b_.CreateVectorSplat(words, now)));
+  if (settles && uniform) {
+    BasicBlock *ask = new_block("uniform"), *clean = init ? new_block("initialized") : ask;
+    branch_to_settled(at, offset, span, after, clean);
+    if (init) {
+      b_.SetInsertPoint(clean);
+      b_.CreateCondBr(is_initialized(at, offset, span), ask, check, likely);
+    }
+    b_.SetInsertPoint(ask);
+    Type *pointer = b_.getPtrTy(), *word = b_.getInt32Ty();
+    FunctionCallee callee = module_.getOrInsertFunction(
+        "cucpu_rt_check_lanes_uniform",
+        FunctionType::get(b_.getInt1Ty(),
+                          {pointer, pointer, b_.getInt64Ty(), word, word, word, word}, false));
+    auto* function = cast<Function>(callee.getCallee());
+    function->setDoesNotThrow();
+    function->setMemoryEffects(MemoryEffects::inaccessibleOrArgMemOnly());
+    function->addRetAttr(Attribute::ZExt);
+    CallInst* known =
+        b_.CreateCall(callee, {state_.block_context, at, first, call.getArgOperand(kBytes),
+                               call.getArgOperand(kSite), parts_.instructions.first_thread(),
+                               b_.getInt32(width_)});
+    b_.CreateCondBr(known, after, check, likely);
+  } else if (settles) {
+    branch_to_settled(at, offset, span, after, check);
   }
-  if (fine) b_.CreateCondBr(fine, after, check, likely);
   emit_slow_path(check, after, slow);
   return true;
 }
@@ -290,6 +341,7 @@ void CheckEmitter::call_routine(CallInst& call, Value* lanes, Value* first_threa
   store(call.getArgOperand(kRange), offsetof(LaneAccess, range));
   store(call.getArgOperand(kVariableOffset), offsetof(LaneAccess, variable_offset));
   store(call.getArgOperand(kVariableBytes), offsetof(LaneAccess, variable_bytes));
+  store(call.getArgOperand(kWritten), offsetof(LaneAccess, written));
   store(first_thread, offsetof(LaneAccess, first_thread));
   store(parts_.instructions.special_register("sreg.ctaid.x", b_.getInt32Ty()),
         offsetof(LaneAccess, block_x));
@@ -330,7 +382,8 @@ void CheckEmitter::emit_access(CallInst& call) {
     Value* first = scalar(address);
     if (last < 0) first = b_.CreateAdd(first, b_.getInt64(static_cast<std::uint64_t>(last)));
     const bool dense = !mask() && stride == static_cast<std::int64_t>(bytes);
-    if (!unless_known(call, first, bytes + static_cast<std::uint64_t>(std::abs(last)), dense, slow))
+    if (!unless_known(call, first, bytes + static_cast<std::uint64_t>(std::abs(last)), dense,
+                      !mask() && stride == 0, slow))
       slow();
     return;
   }
@@ -361,7 +414,7 @@ void CheckEmitter::emit_access_in_lane(CallInst& call, Value* lane,
     call_routine(call, b_.getInt64(1), thread, value_of(call.getArgOperand(kRoot)));
   };
   if (has_state()) {
-    if (!unless_known(call, address, number(call, kBytes), false, slow)) slow();
+    if (!unless_known(call, address, number(call, kBytes), false, false, slow)) slow();
     return;
   }
   if (number(call, kRange) >= kCheckRanges) return slow();

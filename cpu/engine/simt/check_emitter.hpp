@@ -36,10 +36,13 @@ class CheckEmitter : public EmitterPart {
   Value* is_between(Value* first, Value* low, Value* room);
   Value* is_inside(llvm::CallInst&);
   /// Emits `slow` unless the `span` bytes from `first` on need no routine for race and init checks.
-  /// `dense`: all lanes are on, and each accesses the bytes after those of the lane before it.
+  /// `dense`: each lane accesses the bytes after those of the lane before it; `uniform`: the same
+  /// bytes. All lanes are on then.
   /// False: such an access always needs the routine, and nothing was emitted.
   bool unless_known(const llvm::CallInst&, Value* first, std::uint64_t span, bool dense,
-                    const std::function<void()>& slow);
+                    bool uniform, const std::function<void()>& slow);
+  void branch_to_settled(Value* range, Value* offset, std::uint64_t span, BasicBlock* yes,
+                         BasicBlock* no);
   Value* field_of(Value* range, llvm::Type*, std::size_t offset);
   Value* of_context(llvm::Type*, std::size_t offset);
   Value* is_initialized(Value* range, Value* offset, std::uint64_t span);
