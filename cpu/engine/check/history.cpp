@@ -12,8 +12,10 @@
 namespace cucpu {
 namespace {
 
-constexpr std::size_t kBytesPerWord =
-    3 * sizeof(std::uint64_t) + sizeof(std::uint32_t) + 3 * sizeof(std::uint16_t);
+static_assert(sizeof(CheckRow) % touch::kRowWords == 0);
+constexpr std::size_t kBytesPerWord = 3 * sizeof(std::uint64_t) +
+                                      sizeof(CheckRow) / touch::kRowWords + sizeof(std::uint32_t) +
+                                      3 * sizeof(std::uint16_t);
 
 /// Pages that no grid uses, and the last interval in them.
 struct Unused {
@@ -29,7 +31,9 @@ struct Unused {
 
 }  // namespace
 
-History::History(std::size_t words) : words_{words} {
+History::History(std::size_t words)
+    : words_{(words + touch::kRowWords - 1) / touch::kRowWords * touch::kRowWords} {
+  words = words_;
   void* const memory = mmap(nullptr, words * kBytesPerWord, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc{};
@@ -37,13 +41,35 @@ History::History(std::size_t words) : words_{words} {
   auto* numbers = static_cast<std::uint64_t*>(memory);
   for (std::uint64_t** one : {&write, &reads[0], &reads[1]})
     *one = std::exchange(numbers, numbers + words);
-  settled = reinterpret_cast<std::uint32_t*>(numbers);
+  rows = reinterpret_cast<CheckRow*>(numbers);
+  settled = reinterpret_cast<std::uint32_t*>(rows + words / touch::kRowWords);
   auto* sites = reinterpret_cast<std::uint16_t*>(settled + words);
   for (std::uint16_t** one : {&write_site, &read_sites[0], &read_sites[1]})
     *one = std::exchange(sites, sites + words);
 }
 
 History::~History() { munmap(memory_, words_ * kBytesPerWord); }
+
+void History::open(std::size_t word, std::size_t words, std::uint64_t now, std::uint64_t empty) {
+  using namespace touch;
+  const std::uint64_t detailed = now | kDetailed;
+  for (std::size_t r = word / kRowWords; r <= (word + words - 1) / kRowWords; ++r) {
+    CheckRow& row = rows[r];
+    const std::size_t first = r * kRowWords;
+    if (row.write != 0 && (row.write & kDetailed) == 0)
+      for (unsigned n = 0; n < kRowWords; ++n)
+        write[first + n] = in_row(row.write, n), write_site[first + n] = row.write_site;
+    if (row.read != 0 && (row.read & kDetailed) == 0)
+      for (unsigned n = 0; n < kRowWords; ++n) {
+        const std::size_t i = first + n;
+        const std::uint64_t word_of_row = in_row(row.read, n);
+        if (reads[0][i] >= empty && ((reads[0][i] ^ word_of_row) & kThreadMask) != 0)
+          reads[1][i] = reads[0][i], read_sites[1][i] = read_sites[0][i];
+        reads[0][i] = word_of_row, read_sites[0][i] = row.read_site;
+      }
+    row.write = row.read = detailed;
+  }
+}
 
 void History::clear() { madvise(memory_, words_ * kBytesPerWord, MADV_DONTNEED); }
 

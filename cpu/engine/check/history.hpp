@@ -7,6 +7,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "cpu/engine/run/block_context.hpp"
+
 namespace cucpu {
 
 /// An access in 64 bits: the interval between two barriers, the number of warp operations that its
@@ -24,10 +26,24 @@ inline std::uint32_t thread(std::uint64_t word) {
 }
 inline std::uint64_t steps(std::uint64_t word) { return word >> kStepShift & kSteps; }
 inline std::uint64_t bytes(std::uint64_t word) { return word >> kBytesShift & kBytes; }
+
+/// A word of a CheckRow: neighboring threads accessed neighboring elements of 4, 8 or 16 bytes
+/// (1, 2, 4 words: the shift), the first of them `thread`; no bytes are set. Or `kDetailed`: the
+/// words of the History hold what happened up to this interval.
+inline constexpr std::uint64_t kDetailed = 1, kShiftShift = 1, kShifts = 3;
+inline constexpr std::uint64_t kRowMask = kThreadMask | kDetailed | kShifts << kShiftShift;
+inline constexpr unsigned kRowWords = 8;
+/// The access to word `n` of a row.
+inline std::uint64_t in_row(std::uint64_t row, unsigned n) {
+  const auto shift = static_cast<unsigned>(row >> kShiftShift & kShifts);
+  return ((row >> kBytesShift) << kBytesShift) + (std::uint64_t{n >> shift} << kThreadShift) +
+         (kBytes << kBytesShift);
+}
 }  // namespace touch
 
 /// The last write and the last reads by two different threads of each word of four bytes, and the
-/// numbers of the accesses in their kernel. The memory is zero until it is used.
+/// numbers of the accesses in their kernel. Accesses to whole rows are only in `rows`, until a
+/// different access to one of their words opens the row. The memory is zero until it is used.
 class History {
  public:
   explicit History(std::size_t words);
@@ -36,8 +52,12 @@ class History {
   History& operator=(const History&) = delete;
   void clear();
   [[nodiscard]] std::size_t words() const { return words_; }
+  /// Makes the words of the rows of these words complete. `now`: BlockContext::check_now. `empty`:
+  /// reads below it need not be kept.
+  void open(std::size_t word, std::size_t words, std::uint64_t now, std::uint64_t empty);
 
   std::uint64_t *write, *reads[2];
+  CheckRow* rows;
   std::uint32_t* settled;  ///< CheckRange::settled
   std::uint16_t *write_site, *read_sites[2];
 

@@ -47,10 +47,10 @@ struct Initialized {
 
 void InitializedBytes::Free::operator()(void* memory) const noexcept { std::free(memory); }
 
-// calloc: the pages of a large allocation are not touched.
+// calloc: the pages of a large allocation are not touched. Two words more: see bits().
 InitializedBytes::InitializedBytes(std::size_t bytes)
     : bytes_{bytes},
-      words_{static_cast<std::uint64_t*>(std::calloc(bytes / kWord + 1, sizeof(std::uint64_t)))} {
+      words_{static_cast<std::uint64_t*>(std::calloc(bytes / kWord + 2, sizeof(std::uint64_t)))} {
   if (!words_) throw std::bad_alloc{};
 }
 

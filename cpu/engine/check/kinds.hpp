@@ -2,6 +2,7 @@
 // cpu/engine/check/kinds.hpp: the kinds of checks, the properties of accesses, and suppressions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,14 @@ enum AccessFlag : unsigned {
   kLocalSpace = 64,
   kGlobalSpace = 128,
   kHasValue = 256,
+  kReadOnly = 512,  ///< the kernel writes nothing through the parameter of the address
 };
+
+/// The offsets of up to four kernel parameters, plus one, 16 bits each.
+namespace written_parameters {
+inline constexpr unsigned kMost = 4, kBits = 16;
+inline constexpr std::uint64_t kMask = 0xffff;
+}  // namespace written_parameters
 
 const char* name_of(Kind);
 

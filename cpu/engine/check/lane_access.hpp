@@ -25,6 +25,7 @@ struct LaneAccess {
   std::uint32_t block_x;           ///< ctaid.x; BlockContext::index may be that of another block
   std::uint64_t variable_offset;   ///< of the .shared variable of the address, in shared memory
   std::uint64_t variable_bytes;    ///< 0: unknown
+  std::uint64_t written;           ///< kReadOnly: check::written_parameters
 
   [[nodiscard]] std::uint64_t address_of(unsigned lane) const {
     return addresses ? addresses[lane] : address + static_cast<std::uint64_t>(stride) * lane;
@@ -36,6 +37,11 @@ struct LaneAccess {
 extern "C" {
 /// Checks an access before it is executed; does not return after a finding.
 void cucpu_rt_check_lanes(cucpu::BlockContext*, cucpu::CheckRange*, const cucpu::LaneAccess*);
+/// All lanes of a group read the same words, which are initialized and inside of the range. False:
+/// the other routine must check it.
+bool cucpu_rt_check_lanes_uniform(cucpu::BlockContext*, const cucpu::CheckRange*,
+                                  std::uint64_t address, std::uint32_t bytes, std::uint32_t site,
+                                  std::uint32_t first_thread, std::uint32_t lanes);
 /// The block starts, or all its threads have passed a barrier.
 void cucpu_rt_check_lanes_interval(cucpu::BlockContext*);
 void cucpu_rt_check_lanes_fence(cucpu::BlockContext*, std::uint32_t first_thread,

@@ -30,13 +30,18 @@ void LaneChecker::block_starts(Worker& worker, Block& block) {
   const BlockContext& c = block.context;
   progress_.blocks_start(worker, block.run + 1ULL,
                          std::uint64_t{c.grid[0]} * c.grid[1] * c.grid[2]);
-  c.check_ranges[0] = {reinterpret_cast<std::uint64_t>(c.shared), shared_end(c) + 1, nullptr};
+  CheckRange& range = c.check_ranges[0];
+  range = {};
+  range.low = reinterpret_cast<std::uint64_t>(c.shared);
+  range.limit = shared_end(c) + 1;
   const std::size_t bytes = c.reserved_shared_offset + kReservedSharedBytes;
   if (checks(kInit)) {
     if (!shared_bytes_ || shared_bytes_->size() < bytes)
       shared_bytes_ = std::make_unique<InitializedBytes>(bytes + 16);
     else
       shared_bytes_->clear(bytes);
+    range.initialized = shared_bytes_->bits();
+    range.initialized_mask = ~std::uint64_t{0};
   }
   if (!checks(kRace)) return;
   if (!shared_history_ || shared_history_->words() < bytes / 4 + 4)
@@ -45,11 +50,17 @@ void LaneChecker::block_starts(Worker& worker, Block& block) {
     grid_first_ = interval_ = next_interval();
     pages_.begin(grid_first_);
   }
-  c.check_ranges[0].settled = shared_history_->settled;
+  range.settled = shared_history_->settled;
+  range.rows = shared_history_->rows;
   block_ = block_number(c);
-  block_first_ = block.context.check_interval = ++interval_;
+  interval_starts(block.context);
+  block_first_ = interval_;
   blocks_.push_back({interval_, block_});
   warp_steps_.assign((c.block_threads + 31) / 32, 0);
+  block.context.check_empty = std::uint64_t{grid_first_} << touch::kIntervalShift;
+  block.context.check_block = block.context.check_now;
+  block.context.check_steps = warp_steps_.data();
+  block.context.check_sites = known_sites_.data();
   fenced_.assign(c.block_threads, false);
   known_.clear();
 }
@@ -81,23 +92,81 @@ void LaneChecker::access(Worker& worker, BlockContext& c, CheckRange* ranges,
                          const LaneAccess& access, std::uintptr_t pc) {
   if (checks(kMemory)) check_memory(worker, c, ranges, access, pc);
   if (worker.current_fault().code == 0 && checks(kInit)) check_init(worker, c, access, pc);
-  if (worker.current_fault().code != 0 || !checks(kRace)) return;
-  check_race(worker, c, access, pc);
-  if (access.range != 0 && access.range < kCheckRanges && (access.flags & kGlobalSpace) != 0)
-    remember(ranges[access.range], access);
+  if (worker.current_fault().code == 0 && checks(kRace) &&
+      !(access.range < kCheckRanges && reads_read_only(ranges[access.range], access)))
+    check_race(worker, c, access, pc);
+  if (access.range != 0 && access.range < kCheckRanges && checks(kRace | kInit))
+    remember(worker, c, ranges[access.range], access);
+}
+
+// A range ends with its page of the history.
+void LaneChecker::remember(Worker& worker, const BlockContext& c, CheckRange& range,
+                           const LaneAccess& access) {
+  constexpr std::uint64_t kAll = ~std::uint64_t{0}, kPage = HistoryPages::kPage;
+  constexpr std::uint64_t kRow = 4 * touch::kRowWords;
+  const std::uint64_t address =
+      access.address_of(static_cast<unsigned>(std::countr_zero(access.lanes)));
+  const bool inside = address - range.low < range.limit;
+  if (inside && (!checks(kRace) || range.settled) && (!checks(kInit) || range.initialized)) return;
+  if (space_of(worker, c, access, address) != Space::global) return;
+  std::uint64_t low = 0, end = kAll;
+  if (checks(kMemory)) {
+    if (!inside) return;
+    low = range.low;
+    if (range.limit != kAll) end = range.low + range.limit - 1;
+  }
+  range = {};
+  const Tracked* known = nullptr;
+  if (hooks().find_allocation) {  // the device heap is no allocation
+    known = &tracked(access.range, address);
+    if (known->size == 0) return;
+    low = std::max(low, known->base);
+    end = std::min(end, known->base + known->size);
+  }
+  if (checks(kRace)) {
+    const std::uint64_t page = address / kPage * kPage;
+    low = std::max(low, page);
+    end = std::min(end, page + kPage);
+  }
+  low = (low + kRow - 1) / kRow * kRow;
+  if (address < low || address >= end) return;
+  CheckRange next{};
+  if (checks(kRace)) {
+    const HistoryView view = pages_.at(low);
+    next.settled = view.history->settled + view.index;
+    if (!(known && is_read_only(c, access, known->base)))
+      next.rows = view.history->rows + view.index / touch::kRowWords;
+  }
+  if (known && known->bytes) {
+    if ((low - known->base) % 8 != 0) return;
+    next.initialized = known->bytes->bits() + (low - known->base) / 8;
+    next.initialized_mask = kAll;
+  } else {
+    static constexpr std::uint64_t kInitialized = kAll;
+    next.initialized = reinterpret_cast<const std::byte*>(&kInitialized);
+  }
+  next.low = low;
+  next.limit = end == kAll ? kAll : end - low + 1;
+  range = next;
 }
 
 void LaneChecker::check_memory(Worker& worker, BlockContext& c, CheckRange* ranges,
                                const LaneAccess& access, std::uintptr_t pc) {
   // As in generated code.
-  if (access.variable_bytes == 0 && access.range < kCheckRanges && !access.addresses) {
+  if (access.range < kCheckRanges && !access.addresses) {
     const auto last = static_cast<unsigned>(63 - std::countl_zero(access.lanes));
     const std::uint64_t a =
         access.address_of(static_cast<unsigned>(std::countr_zero(access.lanes)));
     const std::uint64_t b = access.address_of(last);
     const std::uint64_t first = std::min(a, b), span = std::max(a, b) - first + access.bytes;
     const CheckRange& range = ranges[access.range];
-    if (range.limit > span && first - range.low < range.limit - span) return;
+    const std::uint64_t low =
+        access.variable_bytes == 0
+            ? range.low
+            : reinterpret_cast<std::uintptr_t>(c.shared) + access.variable_offset;
+    const std::uint64_t limit =
+        access.variable_bytes == 0 ? range.limit : access.variable_bytes + 1;
+    if (limit > span && first - low < limit - span) return;
   }
   std::optional<std::uintptr_t> inside;  // an address in device memory
   for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
@@ -128,10 +197,10 @@ void LaneChecker::check_memory(Worker& worker, BlockContext& c, CheckRange* rang
   }
   if (!inside || access.range == 0 || access.range >= kCheckRanges) return;
   if (!hooks().find_allocation) {
-    ranges[access.range] = {0, ~std::uint64_t{0}, nullptr};
+    ranges[access.range] = {0, ~std::uint64_t{0}, nullptr, nullptr, nullptr, 0};
   } else if (const auto found = hooks().find_allocation(*inside);
              found && (access.root == 0 || access.root - found->base < found->size)) {
-    ranges[access.range] = {found->base, found->size + 1, nullptr};
+    ranges[access.range] = {found->base, found->size + 1, nullptr, nullptr, nullptr, 0};
   }
 }
 
@@ -174,6 +243,14 @@ void cucpu_rt_check_lanes(BlockContext* context, CheckRange* ranges, const LaneA
   lane_checker(worker).access(worker, *context, ranges, *access,
                               pc_of(__builtin_return_address(0)));
   if (worker.current_fault().code != 0) worker.abandon();
+}
+
+bool cucpu_rt_check_lanes_uniform(BlockContext* context, const CheckRange* range,
+                                  std::uint64_t address, std::uint32_t bytes, std::uint32_t site,
+                                  std::uint32_t first_thread, std::uint32_t lanes) {
+  return lane_checker(*Worker::running())
+      .reads_uniform(*context, *range, address, bytes, site, first_thread, lanes,
+                     pc_of(__builtin_return_address(0)));
 }
 
 void cucpu_rt_check_lanes_interval(BlockContext* context) {

@@ -3,6 +3,7 @@
 // groups. docs/design/check.md explains it. No LLVM in this header.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,6 +31,9 @@ class LaneChecker final : public GridObserver {
   [[nodiscard]] bool checks(unsigned kind) const { return (findings_.options().kinds & kind) != 0; }
 
   void access(Worker&, BlockContext&, CheckRange*, const LaneAccess&, std::uintptr_t pc);
+  bool reads_uniform(const BlockContext&, const CheckRange&, std::uintptr_t address,
+                     std::uint32_t bytes, std::uint32_t site, std::uint32_t first_thread,
+                     std::uint32_t lanes, std::uintptr_t pc);
   void interval_starts(BlockContext&);
   void fence(std::uint32_t first_thread, std::uint64_t lanes);
   void warp(Worker&, BlockContext&, std::uint32_t first_thread, std::uint32_t missing,
@@ -53,6 +57,14 @@ class LaneChecker final : public GridObserver {
                                       std::uintptr_t address);
 
   void check_memory(Worker&, BlockContext&, CheckRange*, const LaneAccess&, std::uintptr_t pc);
+  /// Lets generated code find the state of the memory around an access to device memory.
+  void remember(Worker&, const BlockContext&, CheckRange&, const LaneAccess&);
+  /// Whether the kernel writes nothing to the allocation of a read with check::kReadOnly. Reads of
+  /// it cannot be part of a race of the grid: they only set `settled`, and CheckRange::rows is
+  /// null.
+  [[nodiscard]] static bool is_read_only(const BlockContext&, const LaneAccess&,
+                                         std::uintptr_t allocation);
+  bool reads_read_only(const CheckRange&, const LaneAccess&) const;
 
   void check_init(Worker&, BlockContext&, const LaneAccess&, std::uintptr_t pc);
   bool check_init_together(const BlockContext&, const LaneAccess&);
@@ -66,8 +78,7 @@ class LaneChecker final : public GridObserver {
 
   // lane_race.cpp
   void check_race(Worker&, BlockContext&, const LaneAccess&, std::uintptr_t pc);
-  /// Lets generated code find the settled words around an access to device memory.
-  void remember(CheckRange&, const LaneAccess&);
+  void know_site(std::uint16_t site, std::uintptr_t pc);
   bool check_race_together(const BlockContext&, const LaneAccess&);
   void check_race_in_lane(Worker&, BlockContext&, const LaneAccess&, unsigned lane,
                           std::uintptr_t pc);
@@ -97,6 +108,7 @@ class LaneChecker final : public GridObserver {
   std::unordered_map<std::uint64_t, std::uint32_t> known_;  ///< by block: ordered intervals
   std::unordered_map<std::uintptr_t, std::unordered_map<std::uint64_t, std::uint32_t>> released_;
   std::vector<std::uintptr_t> site_pcs_;
+  std::array<std::uint8_t, kCheckedSites> known_sites_{};  ///< BlockContext::check_sites
 };
 
 }  // namespace cucpu

@@ -20,7 +20,7 @@ const LaneChecker::Tracked& LaneChecker::tracked(std::uint32_t range, std::uintp
   if (const auto found = hooks().find_allocation(address)) {
     known.base = found->base;
     known.size = found->size;
-    if (found->tracked) known.bytes = &initialized_bytes(*found);
+    if (found->tracked && checks(kInit)) known.bytes = &initialized_bytes(*found);
   }
   return known;
 }

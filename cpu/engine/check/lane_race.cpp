@@ -13,24 +13,9 @@ namespace cucpu {
 
 using namespace check;
 
-void LaneChecker::interval_starts(BlockContext& c) { c.check_interval = ++interval_; }
-
-// A range ends with its page of the history.
-void LaneChecker::remember(CheckRange& range, const LaneAccess& access) {
-  constexpr std::uint64_t kPage = HistoryPages::kPage;
-  const std::uint64_t address =
-      access.address_of(static_cast<unsigned>(std::countr_zero(access.lanes)));
-  const bool inside = address - range.low < range.limit;
-  if (inside && range.settled) return;
-  if (!checks(kMemory)) range = {0, ~std::uint64_t{0}, nullptr};
-  if (address - range.low >= range.limit) return;
-  const HistoryView view = pages_.at(address);
-  const std::uint64_t page = address / kPage * kPage;
-  const std::uint64_t low = std::max(range.low, page);
-  const std::uint64_t end = range.limit == ~std::uint64_t{0}
-                                ? page + kPage
-                                : std::min(range.low + range.limit - 1, page + kPage);
-  range = {low, end - low + 1, view.history->settled + (low - page) / 4};
+void LaneChecker::interval_starts(BlockContext& c) {
+  c.check_interval = ++interval_;
+  c.check_now = std::uint64_t{interval_} << touch::kIntervalShift;
 }
 
 void LaneChecker::fence(std::uint32_t first_thread, std::uint64_t lanes) {
@@ -105,7 +90,26 @@ struct Quiet {
     const bool same = word >= block && (word & touch::kThreadMask) == own;
     return old | same;
   }
+  /// For a word of a CheckRow, and one of the group that accesses the row.
+  [[nodiscard]] bool row(std::uint64_t word, std::uint64_t own) const {
+    const bool old = word < empty || (word >= block && word < now);
+    return old | (word >= block && ((word ^ own) & touch::kRowMask) == 0);
+  }
 };
+
+/// An access to these rows, as generated code executes it (CheckEmitter). False: it is another one.
+bool check_rows(CheckRow* rows, std::size_t count, bool writes, std::uint64_t own, unsigned shift,
+                std::uint16_t site, const Quiet& quiet) {
+  const std::uint64_t next = std::uint64_t{touch::kRowWords >> shift} << touch::kThreadShift;
+  bool fine = true;
+  for (std::size_t r = 0; r < count; ++r)
+    fine &= quiet.row(rows[r].write, own + r * next) & quiet.row(rows[r].read, own + r * next);
+  for (std::size_t r = 0; fine && r < count; ++r) {
+    (writes ? rows[r].write : rows[r].read) = own + r * next;
+    (writes ? rows[r].write_site : rows[r].read_site) = site;
+  }
+  return fine;
+}
 
 }  // namespace
 
@@ -134,14 +138,23 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
   const unsigned per_lane = access.bytes / 4;
   const std::size_t words = uniform ? per_lane : std::size_t{lanes} * per_lane;
   if (words > view.words) return false;
-  const Quiet quiet{std::uint64_t{shared ? block_first_ : grid_first_} << touch::kIntervalShift,
-                    std::uint64_t{block_first_} << touch::kIntervalShift,
-                    std::uint64_t{interval_} << touch::kIntervalShift};
+  const Quiet quiet{shared ? c.check_block : c.check_empty, c.check_block, c.check_now};
   const std::uint32_t first = access.first_thread + first_lane;
-  const std::uint64_t mine =
+  const std::uint64_t thread_of_first =
       quiet.now | std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
-      std::uint64_t{first} << touch::kThreadShift | touch::kBytes << touch::kBytesShift;
+      std::uint64_t{first} << touch::kThreadShift;
+  const std::uint64_t mine = thread_of_first | touch::kBytes << touch::kBytesShift;
   const auto site = static_cast<std::uint16_t>(access.site);
+  if (!uniform && view.index % touch::kRowWords == 0 && words % touch::kRowWords == 0 &&
+      std::has_single_bit(per_lane) && per_lane <= 4) {
+    const auto shift = static_cast<unsigned>(std::countr_zero(per_lane));
+    if (check_rows(view.history->rows + view.index / touch::kRowWords, words / touch::kRowWords,
+                   (access.flags & kWrite) != 0,
+                   thread_of_first | std::uint64_t{shift} << touch::kShiftShift, shift, site,
+                   quiet))
+      return true;
+  }
+  view.history->open(view.index, words, quiet.now, quiet.empty);
   std::uint64_t* const write = view.history->write + view.index;
   std::uint64_t* const reads[2] = {view.history->reads[0] + view.index,
                                    view.history->reads[1] + view.index};
@@ -200,12 +213,73 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
   return true;
 }
 
+void LaneChecker::know_site(std::uint16_t site, std::uintptr_t pc) {
+  if (site >= site_pcs_.size()) site_pcs_.resize(site + 1U);
+  site_pcs_[site] = pc;
+  if (site < kCheckedSites) known_sites_[site] = 1;
+}
+
+bool LaneChecker::reads_uniform(const BlockContext& c, const CheckRange& range,
+                                std::uintptr_t address, std::uint32_t bytes, std::uint32_t site,
+                                std::uint32_t first_thread, std::uint32_t lanes,
+                                std::uintptr_t pc) {
+  if (!compares_accesses() || address % 4 != 0) return false;
+  const bool shared = range.low == reinterpret_cast<std::uintptr_t>(c.shared);
+  const HistoryView view = history(c, address, shared);
+  const std::size_t words = bytes / 4;
+  if (words > view.words) return false;
+  History& h = *view.history;
+  const std::uint64_t empty = shared ? c.check_block : c.check_empty;
+  h.open(view.index, words, c.check_now, empty);
+  for (std::size_t i = view.index; i < view.index + words; ++i) {
+    const std::uint64_t old = h.write[i];
+    if (old >= empty && (old < c.check_block || old >= c.check_now)) return false;
+  }
+  const auto number = static_cast<std::uint16_t>(site);
+  know_site(number, pc);
+  const std::uint64_t first =
+      c.check_now | std::uint64_t{warp_steps_[first_thread / 32]} << touch::kStepShift |
+      std::uint64_t{first_thread} << touch::kThreadShift | touch::kBytes << touch::kBytesShift;
+  for (std::size_t i = view.index; i < view.index + words; ++i) {
+    h.reads[1][i] = first;
+    h.reads[0][i] = first + (std::uint64_t{lanes - 1} << touch::kThreadShift);
+    h.read_sites[0][i] = h.read_sites[1][i] = number;
+    h.settled[i] = interval_;
+  }
+  return true;
+}
+
+bool LaneChecker::is_read_only(const BlockContext& c, const LaneAccess& access,
+                               std::uintptr_t allocation) {
+  if ((access.flags & kReadOnly) == 0) return false;
+  const auto own = hooks().find_allocation(access.root);
+  if (!own || own->base != allocation) return false;
+  for (std::uint64_t left = access.written; left != 0; left >>= written_parameters::kBits) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, c.params + (left & written_parameters::kMask) - 1, sizeof value);
+    const auto written = hooks().find_allocation(value);
+    if (!written || written->id == own->id) return false;
+  }
+  return true;
+}
+
+bool LaneChecker::reads_read_only(const CheckRange& range, const LaneAccess& access) const {
+  if (!range.settled || range.rows || access.bytes % 4 != 0) return false;
+  for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
+    const std::uint64_t address = access.address_of(static_cast<unsigned>(std::countr_zero(left)));
+    if (address % 4 != 0 || range.limit <= access.bytes ||
+        address - range.low >= range.limit - access.bytes)
+      return false;
+    std::fill_n(range.settled + (address - range.low) / 4, access.bytes / 4, interval_);
+  }
+  return true;
+}
+
 void LaneChecker::check_race(Worker& worker, BlockContext& c, const LaneAccess& access,
                              std::uintptr_t pc) {
   if (!compares_accesses()) return;
   const auto site = static_cast<std::uint16_t>(access.site);
-  if (site >= site_pcs_.size()) site_pcs_.resize(site + 1U);
-  site_pcs_[site] = pc;
+  know_site(site, pc);
   if (check_race_together(c, access)) return;
   for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
     check_race_in_lane(worker, c, access, static_cast<unsigned>(std::countr_zero(left)), pc);
@@ -244,6 +318,7 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
     const HistoryView view = history(c, at, shared);
     History& h = *view.history;
     const std::size_t i = view.index;
+    h.open(i, 1, c.check_now, shared ? c.check_block : c.check_empty);
     const auto conflicts = [&](std::uint64_t earlier) {
       return earlier != 0 && (touch::bytes(earlier) & bytes) != 0 &&
              !(strong && (earlier & touch::kStrong) != 0) && !ordered(earlier, shared, thread);

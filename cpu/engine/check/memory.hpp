@@ -52,6 +52,10 @@ class InitializedBytes {
   [[nodiscard]] bool none(std::size_t offset, std::size_t bytes) const;
   void set(std::size_t offset, std::size_t bytes);
   void clear(std::size_t bytes);  ///< the first ones
+  /// For generated code, which reads up to eight bytes after the last bit.
+  [[nodiscard]] const std::byte* bits() const {
+    return reinterpret_cast<const std::byte*>(words_.get());
+  }
 
  private:
   struct Free {

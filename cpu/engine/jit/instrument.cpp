@@ -10,6 +10,9 @@
 #include <llvm/IR/Operator.h>
 
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/jit/routine_call.hpp"
@@ -143,6 +146,7 @@ class Instrumenter {
         visit_access(*i);
       }
     }
+    if (lanes_) mark_read_only();
     for (Instruction* i : all)
       if (is_marker(i, "cucpu.shared.variable")) {
         i->replaceAllUsesWith(i->getOperand(0));
@@ -158,7 +162,7 @@ class Instrumenter {
   }
 
   /// For the vectorizer, which replaces it.
-  void marker(const char* name, ArrayRef<Value*> arguments) {
+  CallInst* marker(const char* name, ArrayRef<Value*> arguments) {
     SmallVector<Type*, 8> types;
     for (Value* argument : arguments) types.push_back(argument->getType());
     FunctionCallee callee =
@@ -166,7 +170,52 @@ class Instrumenter {
     auto* const function = cast<Function>(callee.getCallee());
     function->setDoesNotThrow();
     function->setOnlyAccessesInaccessibleMemory();
-    b_.CreateCall(callee, arguments);
+    return b_.CreateCall(callee, arguments);
+  }
+
+  static std::uint64_t offset_of(const DataLayout& layout, Value* parameter) {
+    APInt offset{64, 0};
+    cast<LoadInst>(parameter)->getPointerOperand()->stripAndAccumulateConstantOffsets(layout,
+                                                                                      offset, true);
+    return offset.getZExtValue();
+  }
+
+  /// Whether only instrumented accesses write memory: all other calls are markers, which access
+  /// shared memory at most.
+  [[nodiscard]] bool knows_all_writes() const {
+    for (const Function& function : module_)
+      for (const Instruction& i : instructions(function)) {
+        if (const auto* store = dyn_cast<StoreInst>(&i); store && !i.getMetadata("cucpu.space")) {
+          if (!isa<AllocaInst>(getUnderlyingObject(store->getPointerOperand()))) return false;
+        }
+        const auto* call = dyn_cast<CallBase>(&i);
+        if (!call || isa<IntrinsicInst>(call)) continue;
+        const Function* callee = call->getCalledFunction();
+        if (!callee) return false;
+        const StringRef name = callee->getName();
+        if (!name.starts_with("cucpu.") && !name.starts_with("cucpu_rt_atom_") &&
+            !callee->onlyReadsMemory())
+          return false;
+      }
+    return true;
+  }
+
+  /// Marks reads through a parameter that the kernel writes nothing through.
+  void mark_read_only() {
+    namespace written = written_parameters;
+    if (writes_elsewhere_ || written_.size() > written::kMost || !knows_all_writes()) return;
+    std::uint64_t list = 0;
+    for (const std::uint64_t offset : written_) {
+      if (offset >= written::kMask) return;
+      list = list << written::kBits | (offset + 1);
+    }
+    for (const auto& [access, offset] : reads_) {
+      if (written_.contains(offset)) continue;
+      access->setArgOperand(
+          2, b_.getInt32(static_cast<std::uint32_t>(
+                 cast<ConstantInt>(access->getArgOperand(2))->getZExtValue() | kReadOnly)));
+      access->setArgOperand(9, i64(list));
+    }
   }
 
   /// The CheckRange that an access compares with: that of the shared memory, of its root parameter,
@@ -176,10 +225,8 @@ class Instrumenter {
     if ((flags & kSharedSpace) != 0 || is_marker(getUnderlyingObject(pointer), "cucpu.shared"))
       return 0;
     if (root) {
-      APInt offset{64, 0};
-      cast<LoadInst>(root)->getPointerOperand()->stripAndAccumulateConstantOffsets(
-          module_.getDataLayout(), offset, true);
-      const auto found = roots_.try_emplace(offset.getZExtValue(), roots_.size() + 1).first->second;
+      const std::uint64_t offset = offset_of(module_.getDataLayout(), root);
+      const auto found = roots_.try_emplace(offset, roots_.size() + 1).first->second;
       return found < kRoots ? found : kCheckRanges;  // no range: the routine checks every access
     }
     return kRoots + sites_ % (kCheckRanges - kRoots);
@@ -194,11 +241,19 @@ class Instrumenter {
     if (lanes_) {
       if ((flags & kLocalSpace) != 0) return;  // see find_unsupported_by_lane_checks()
       const std::uint32_t range = range_of(pointer, root, flags);
-      return marker("cucpu.check.access",
-                    {address, bytes, b_.getInt32(flags), value ? value : i64(0),
-                     root ? root : i64(0), b_.getInt32(sites_++), b_.getInt32(range),
-                     variable ? variable->getArgOperand(1) : i64(0),
-                     variable ? variable->getArgOperand(2) : i64(0)});
+      CallInst* const access = marker(
+          "cucpu.check.access", {address, bytes, b_.getInt32(flags), value ? value : i64(0),
+                                 root ? root : i64(0), b_.getInt32(sites_++), b_.getInt32(range),
+                                 variable ? variable->getArgOperand(1) : i64(0),
+                                 variable ? variable->getArgOperand(2) : i64(0), i64(0)});
+      const std::uint64_t parameter = root ? offset_of(module_.getDataLayout(), root) : 0;
+      if ((flags & kWrite) != 0 && root)
+        written_.insert(parameter);
+      else if ((flags & kWrite) != 0)
+        writes_elsewhere_ |= range != 0;
+      else if (root && (flags & kStrong) == 0)
+        reads_.emplace_back(access, parameter);
+      return;
     }
     if (variable)
       routine("cucpu_rt_check_variable", {address, bytes, b_.getInt32(flags),
@@ -308,6 +363,10 @@ class Instrumenter {
   bool lanes_;
   std::uint32_t sites_ = 0;                       ///< accesses so far
   std::map<std::uint64_t, std::uint32_t> roots_;  ///< ranges by the offset of a parameter
+  // Vector code.
+  std::vector<std::pair<CallInst*, std::uint64_t>> reads_;  ///< with the offset of the parameter
+  std::set<std::uint64_t> written_;  ///< offsets of parameters that memory is written through
+  bool writes_elsewhere_ = false;    ///< to memory that may be device memory
 };
 
 }  // namespace

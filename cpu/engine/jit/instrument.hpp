@@ -24,7 +24,8 @@ void instrument_locals(llvm::Module&);
 /// Guarantees: a call of cucpu_rt_check precedes every memory access of the PTX, and similar calls
 /// precede fences and runtime routines that access memory. With `lanes`, markers do, which the
 /// vectorizer replaces (simt/check_emitter.hpp): cucpu.check.access(address, bytes, flags, value,
-/// root, number of the access, number of its CheckRange, offset and bytes of its .shared variable)
+/// root, number of the access, number of its CheckRange, offset and bytes of its .shared variable,
+/// the parameters that the kernel writes through)
 /// and cucpu.check.fence(). Markers of .shared variables (TranslateOptions) are replaced.
 void instrument(llvm::Module&, bool lanes);
 

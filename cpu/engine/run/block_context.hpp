@@ -9,17 +9,31 @@
 
 namespace cucpu {
 
+/// The history of 32 bytes that one lane group accesses as a whole (check/history.hpp).
+struct CheckRow {
+  std::uint64_t write, read;
+  std::uint16_t write_site, read_site;
+};
+
 /// Memory that accesses were found to be inside of (check mode): [low, low + limit - 1). Limit 0:
-/// none. Checked vector code compares with it and calls a routine for other addresses.
+/// none. Checked vector code compares with it and calls a routine for other addresses. With a
+/// limit, the pointers of the kinds that are checked are valid.
 struct CheckRange {
   std::uint64_t low, limit;
   /// Race checks: by word from `low` on, the interval (BlockContext::check_interval) in which more
   /// reads of it need no check.
-  const std::uint32_t* settled;
+  std::uint32_t* settled;
+  CheckRow* rows;  ///< race checks: by 32 bytes from `low` on
+  /// Init checks: a bit per byte from `low` on, set if it is initialized. An index into it is ANDed
+  /// with the mask: 0 for memory all of which counts as initialized.
+  const std::byte* initialized;
+  std::uint64_t initialized_mask;
 };
 
 /// Of a host thread. The first one is the shared memory of the block.
 inline constexpr std::size_t kCheckRanges = 64;
+/// Race checks: generated code updates CheckRows only for accesses with smaller numbers.
+inline constexpr std::size_t kCheckedSites = 512;
 
 /// First argument of every generated entry point. Fields above the line are constant while the
 /// block runs.
@@ -46,6 +60,13 @@ struct BlockContext {
   std::uint32_t smid, nsmid;  ///< the number of the host thread that runs the block; their count
   CheckRange* check_ranges;   ///< kCheckRanges long; of the host thread. Only check mode uses them.
   std::uint32_t check_interval;  ///< between two barriers; numbered by check mode
+  // Race checks: words of the history (check/history.hpp) that order an access.
+  std::uint64_t check_empty;         ///< words below it are ordered before the grid
+  std::uint64_t check_block;         ///< words from it on are of this block
+  std::uint64_t check_now;           ///< words from it on are of this interval
+  const std::uint16_t* check_steps;  ///< warp operations of the block, by warp
+  /// By number of an access, up to kCheckedSites: whether the routine knows its instruction.
+  const std::uint8_t* check_sites;
   // ---------------------------------------------------------------------------------------------------------------
   /// Generated code stores these (volatile) before it runs a thread or lane group, or once if the
   /// group is not needed to find the thread; only fault reports read them.

@@ -7,6 +7,7 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include "cpu/engine/check/history.hpp"
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/check/lane_access.hpp"
 #include "cpu/engine/simt/emitter.hpp"
@@ -27,7 +28,8 @@ enum Argument : unsigned {
   kSite,
   kRange,
   kVariableOffset,
-  kVariableBytes
+  kVariableBytes,
+  kWritten
 };
 
 std::uint64_t number(const CallInst& call, Argument which) {
@@ -36,7 +38,7 @@ std::uint64_t number(const CallInst& call, Argument which) {
 
 }  // namespace
 
-bool CheckEmitter::calls_always() const { return (plan_.check & (kRace | kInit)) != 0; }
+bool CheckEmitter::has_state() const { return (plan_.check & (kRace | kInit)) != 0; }
 
 Value* CheckEmitter::lanes_on() {
   return mask() ? b_.CreateZExt(bits(mask()), b_.getInt64Ty())
@@ -121,32 +123,196 @@ void CheckEmitter::unless(Value* inside, const std::function<void()>& slow) {
   emit_slow_path(check, after, slow);
 }
 
-bool CheckEmitter::unless_settled(const CallInst& call, Value* first, std::uint64_t words,
-                                  const std::function<void()>& slow) {
+Value* CheckEmitter::field_of(Value* range, Type* type, std::size_t offset) {
+  return b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), range, offset));
+}
+
+Value* CheckEmitter::of_context(Type* type, std::size_t offset) {
+  return field_of(state_.block_context, type, offset);
+}
+
+// Bits from an offset that is no multiple of eight on are shifted, so a load holds 57 of them.
+Value* CheckEmitter::is_initialized(Value* range, Value* offset, std::uint64_t span) {
+  constexpr std::uint64_t kChunk = 56;
+  Type* const word = b_.getInt64Ty();
+  Value* bits = field_of(range, b_.getPtrTy(), offsetof(CheckRange, initialized));
+  Value* mask = field_of(range, word, offsetof(CheckRange, initialized_mask));
+  Value* shift = b_.CreateAnd(offset, b_.getInt64(7));
+  Value* byte = b_.CreateLShr(offset, 3);
+  Value* missing = nullptr;
+  for (std::uint64_t done = 0; done < span; done += kChunk) {
+    const std::uint64_t count = std::min(kChunk, span - done);
+    Value* index = b_.CreateAnd(b_.CreateAdd(byte, b_.getInt64(done / 8)), mask);
+    Value* load = b_.CreateAlignedLoad(word, b_.CreateGEP(b_.getInt8Ty(), bits, index), Align{1},
+                                       /*isVolatile=*/true);
+    Value* absent = b_.CreateAnd(b_.CreateNot(b_.CreateLShr(load, shift)),
+                                 b_.getInt64((std::uint64_t{1} << count) - 1));
+    missing = missing ? b_.CreateOr(missing, absent) : absent;
+  }
+  return b_.CreateICmpEQ(missing, b_.getInt64(0));
+}
+
+// As Quiet::row() in check/lane_race.cpp. Volatile: the routine changes rows.
+Value* CheckEmitter::are_rows_quiet(const CallInst& call, Value* rows, Value* own,
+                                    std::uint64_t count, std::uint64_t next) {
+  Type* const word = b_.getInt64Ty();
+  const bool shared = (number(call, kFlags) & kSharedSpace) != 0;
+  Value* now = of_context(word, offsetof(BlockContext, check_now));
+  Value* block = of_context(word, offsetof(BlockContext, check_block));
+  Value* empty = shared ? nullptr : of_context(word, offsetof(BlockContext, check_empty));
+  Value* length = shared ? nullptr : b_.CreateSub(now, block);
+  Value* all = nullptr;
+  for (std::uint64_t r = 0; r < count; ++r)
+    for (const std::size_t offset : {offsetof(CheckRow, write), offsetof(CheckRow, read)}) {
+      Value* at =
+          b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), rows, r * sizeof(CheckRow) + offset);
+      Value* found = b_.CreateAlignedLoad(word, at, Align{8}, /*isVolatile=*/true);
+      Value* mine = b_.CreateAdd(own, b_.getInt64(r * next));
+      Value* same = b_.CreateICmpEQ(
+          b_.CreateAnd(b_.CreateXor(found, mine), b_.getInt64(touch::kRowMask)), b_.getInt64(0));
+      Value* quiet = nullptr;
+      if (shared) {  // words of other blocks are older than this block
+        quiet = b_.CreateOr(b_.CreateICmpULT(found, now), same);
+      } else {
+        quiet = b_.CreateOr(b_.CreateICmpULT(found, empty),
+                            b_.CreateICmpULT(b_.CreateSub(found, block), length));
+        quiet = b_.CreateOr(quiet, b_.CreateAnd(same, b_.CreateICmpUGE(found, block)));
+      }
+      all = all ? b_.CreateAnd(all, quiet) : quiet;
+    }
+  return all;
+}
+
+void CheckEmitter::branch_to_settled(Value* range, Value* offset, std::uint64_t span,
+                                     BasicBlock* yes, BasicBlock* no) {
+  const auto words = static_cast<unsigned>(span / 4);
+  Value* tags = b_.CreateAlignedLoad(
+      FixedVectorType::get(b_.getInt32Ty(), words),
+      b_.CreateGEP(b_.getInt8Ty(), field_of(range, b_.getPtrTy(), offsetof(CheckRange, settled)),
+                   offset),
+      Align{4}, /*isVolatile=*/true);
+  Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
+  b_.CreateCondBr(b_.CreateAndReduce(b_.CreateICmpEQ(tags, b_.CreateVectorSplat(words, now))), yes,
+                  no, MDBuilder{context_}.createBranchWeights(1 << 20, 1));
+}
+
+bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_t span, bool dense,
+                                bool uniform, const std::function<void()>& slow) {
+  constexpr std::uint64_t kMostBytes = 256, kRow = 4 * touch::kRowWords;
   const std::uint64_t flags = number(call, kFlags), bytes = number(call, kBytes);
-  if ((plan_.check & kRace) == 0 || number(call, kRange) >= kCheckRanges || bytes % 4 != 0 ||
-      (flags & (kRead | kWrite | kStrong)) != kRead || (flags & (kSharedSpace | kGlobalSpace)) == 0)
-    return false;
+  const bool race = (plan_.check & kRace) != 0, init = (plan_.check & kInit) != 0;
+  if (number(call, kRange) >= kCheckRanges || span > kMostBytes) return false;
+  bool settles = false, rows = false;
+  if (race) {
+    if (bytes % 4 != 0 || (flags & kStrong) != 0 || (flags & (kSharedSpace | kGlobalSpace)) == 0)
+      return false;
+    settles = (flags & kWrite) == 0 && (dense || span == bytes);
+    rows = dense && span % kRow == 0 && (bytes == 4 || bytes == 8 || bytes == 16) &&
+           number(call, kSite) < kCheckedSites;
+    if (!settles && !rows) return false;
+  }
   BasicBlock *look = new_block("look"), *check = new_block("check"), *after = new_block("checked");
   const auto likely = MDBuilder{context_}.createBranchWeights(1 << 20, 1);
   Value* at = range(number(call, kRange));
-  Value* inside = is_inside(at, first, words * 4);
+  Value* inside = is_inside(at, first, span);
   if ((plan_.check & kMemory) != 0 && number(call, kVariableBytes) != 0)
-    inside = b_.CreateAnd(inside, is_inside(call, first, words * 4));
+    inside = b_.CreateAnd(inside, is_inside(call, first, span));
   b_.CreateCondBr(inside, look, check, likely);
   b_.SetInsertPoint(look);
-  Value* low = b_.CreateLoad(b_.getInt64Ty(), at);
-  Value* settled = b_.CreateLoad(
-      b_.getPtrTy(),
-      b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), at, offsetof(CheckRange, settled)));
-  Value* now = b_.CreateLoad(b_.getInt32Ty(),
-                             b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), state_.block_context,
-                                                           offsetof(BlockContext, check_interval)));
-  Type* type = FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(words));
-  Value* tags = b_.CreateAlignedLoad(
-      type, b_.CreateGEP(b_.getInt8Ty(), settled, b_.CreateSub(first, low)), Align{4});
-  Value* same = b_.CreateICmpEQ(tags, b_.CreateVectorSplat(static_cast<unsigned>(words), now));
-  b_.CreateCondBr(b_.CreateAndReduce(same), after, check, likely);
+  Value* offset = b_.CreateSub(first, b_.CreateLoad(b_.getInt64Ty(), at));
+  if (race && (flags & kReadOnly) != 0 && (dense || span == bytes)) {
+    BasicBlock *read_only = new_block("read.only"), *tag = new_block("tag"),
+               *other = new_block("other");
+    Value* history = field_of(at, b_.getPtrTy(), offsetof(CheckRange, rows));
+    b_.CreateCondBr(b_.CreateIsNull(history), read_only, other, likely);
+    b_.SetInsertPoint(read_only);
+    Value* aligned = b_.CreateICmpEQ(b_.CreateAnd(offset, b_.getInt64(3)), b_.getInt64(0));
+    if (init) aligned = b_.CreateAnd(aligned, is_initialized(at, offset, span));
+    b_.CreateCondBr(aligned, tag, check, likely);
+    b_.SetInsertPoint(tag);
+    Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
+    b_.CreateAlignedStore(
+        b_.CreateVectorSplat(static_cast<unsigned>(span / 4), now),
+        b_.CreateGEP(b_.getInt8Ty(), field_of(at, b_.getPtrTy(), offsetof(CheckRange, settled)),
+                     offset),
+        Align{4}, /*isVolatile=*/true);
+    b_.CreateBr(after);
+    b_.SetInsertPoint(other);
+  }
+  if (!race) {
+    b_.CreateCondBr(is_initialized(at, offset, span), after, check, likely);
+    emit_slow_path(check, after, slow);
+    return true;
+  }
+  if (rows) {
+    Value* fine = init ? is_initialized(at, offset, span) : nullptr;
+    const auto shift = static_cast<unsigned>(llvm::countr_zero(bytes / 4));
+    const std::uint64_t count = span / kRow;
+    const std::uint64_t next = std::uint64_t{touch::kRowWords >> shift} << touch::kThreadShift;
+    Value* thread = parts_.instructions.first_thread();
+    Value* steps =
+        b_.CreateLoad(b_.getInt16Ty(),
+                      b_.CreateGEP(b_.getInt16Ty(),
+                                   of_context(b_.getPtrTy(), offsetof(BlockContext, check_steps)),
+                                   b_.CreateLShr(thread, 5)));
+    Type* const word = b_.getInt64Ty();
+    Value* own = b_.CreateOr(b_.CreateShl(b_.CreateZExt(steps, word), touch::kStepShift),
+                             b_.CreateShl(b_.CreateZExt(thread, word), touch::kThreadShift));
+    own = b_.CreateOr(b_.CreateOr(own, of_context(word, offsetof(BlockContext, check_now))),
+                      b_.getInt64(std::uint64_t{shift} << touch::kShiftShift));
+    Value* index = b_.CreateMul(b_.CreateLShr(offset, 5), b_.getInt64(sizeof(CheckRow)));
+    Value* first_row = b_.CreateGEP(b_.getInt8Ty(),
+                                    field_of(at, b_.getPtrTy(), offsetof(CheckRange, rows)), index);
+    Value* known = field_of(of_context(b_.getPtrTy(), offsetof(BlockContext, check_sites)),
+                            b_.getInt8Ty(), number(call, kSite));
+    Value* take =
+        b_.CreateAnd(b_.CreateICmpEQ(b_.CreateAnd(offset, b_.getInt64(kRow - 1)), b_.getInt64(0)),
+                     b_.CreateICmpNE(known, b_.getInt8(0)));
+    take = b_.CreateAnd(take, are_rows_quiet(call, first_row, own, count, next));
+    if (fine) take = b_.CreateAnd(take, fine);
+    BasicBlock *update = new_block("rows"), *settled = settles ? new_block("settled") : check;
+    b_.CreateCondBr(take, update, settled, likely);
+    b_.SetInsertPoint(update);
+    const bool writes = (flags & kWrite) != 0;
+    const auto store = [&](Value* value, std::uint64_t row, std::size_t member, Align align) {
+      Value* to =
+          b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), first_row, row * sizeof(CheckRow) + member);
+      b_.CreateAlignedStore(value, to, align, /*isVolatile=*/true);
+    };
+    for (std::uint64_t r = 0; r < count; ++r) {
+      store(b_.CreateAdd(own, b_.getInt64(r * next)), r,
+            writes ? offsetof(CheckRow, write) : offsetof(CheckRow, read), Align{8});
+      store(b_.getInt16(static_cast<std::uint16_t>(number(call, kSite))), r,
+            writes ? offsetof(CheckRow, write_site) : offsetof(CheckRow, read_site), Align{2});
+    }
+    b_.CreateBr(after);
+    if (settles) b_.SetInsertPoint(settled);
+  }
+  if (settles && uniform) {
+    BasicBlock *ask = new_block("uniform"), *clean = init ? new_block("initialized") : ask;
+    branch_to_settled(at, offset, span, after, clean);
+    if (init) {
+      b_.SetInsertPoint(clean);
+      b_.CreateCondBr(is_initialized(at, offset, span), ask, check, likely);
+    }
+    b_.SetInsertPoint(ask);
+    Type *pointer = b_.getPtrTy(), *word = b_.getInt32Ty();
+    FunctionCallee callee = module_.getOrInsertFunction(
+        "cucpu_rt_check_lanes_uniform",
+        FunctionType::get(b_.getInt1Ty(),
+                          {pointer, pointer, b_.getInt64Ty(), word, word, word, word}, false));
+    auto* function = cast<Function>(callee.getCallee());
+    function->setDoesNotThrow();
+    function->setMemoryEffects(MemoryEffects::inaccessibleOrArgMemOnly());
+    function->addRetAttr(Attribute::ZExt);
+    CallInst* known =
+        b_.CreateCall(callee, {state_.block_context, at, first, call.getArgOperand(kBytes),
+                               call.getArgOperand(kSite), parts_.instructions.first_thread(),
+                               b_.getInt32(width_)});
+    b_.CreateCondBr(known, after, check, likely);
+  } else if (settles) {
+    branch_to_settled(at, offset, span, after, check);
+  }
   emit_slow_path(check, after, slow);
   return true;
 }
@@ -175,6 +341,7 @@ void CheckEmitter::call_routine(CallInst& call, Value* lanes, Value* first_threa
   store(call.getArgOperand(kRange), offsetof(LaneAccess, range));
   store(call.getArgOperand(kVariableOffset), offsetof(LaneAccess, variable_offset));
   store(call.getArgOperand(kVariableBytes), offsetof(LaneAccess, variable_bytes));
+  store(call.getArgOperand(kWritten), offsetof(LaneAccess, written));
   store(first_thread, offsetof(LaneAccess, first_thread));
   store(parts_.instructions.special_register("sreg.ctaid.x", b_.getInt32Ty()),
         offsetof(LaneAccess, block_x));
@@ -206,15 +373,19 @@ void CheckEmitter::emit_access(CallInst& call) {
     call_routine(call, lanes_on(), parts_.instructions.first_thread(),
                  scalar(call.getArgOperand(kRoot)));
   };
-  if (calls_always()) {
+  if (has_state()) {
     const Shape s = shape(address);
     const std::uint64_t bytes = number(call, kBytes);
-    const bool together =
-        s.kind == Shape::Strided && !mask() && s.stride == static_cast<std::int64_t>(bytes);
-    if ((together || s.kind <= Shape::Uniform) &&
-        unless_settled(call, scalar(address), (together ? width_ : 1) * bytes / 4, slow))
-      return;
-    return slow();
+    if (s.kind > Shape::Strided) return slow();
+    const std::int64_t stride = s.kind == Shape::Strided ? s.stride : 0;
+    const std::int64_t last = stride * static_cast<std::int64_t>(width_ - 1);
+    Value* first = scalar(address);
+    if (last < 0) first = b_.CreateAdd(first, b_.getInt64(static_cast<std::uint64_t>(last)));
+    const bool dense = !mask() && stride == static_cast<std::int64_t>(bytes);
+    if (!unless_known(call, first, bytes + static_cast<std::uint64_t>(std::abs(last)), dense,
+                      !mask() && stride == 0, slow))
+      slow();
+    return;
   }
   if (number(call, kRange) >= kCheckRanges) return slow();
   unless(is_inside(call), slow);
@@ -242,8 +413,8 @@ void CheckEmitter::emit_access_in_lane(CallInst& call, Value* lane,
                                  b_.CreateZExtOrTrunc(lane, b_.getInt32Ty()));
     call_routine(call, b_.getInt64(1), thread, value_of(call.getArgOperand(kRoot)));
   };
-  if (calls_always()) {
-    if (!unless_settled(call, address, number(call, kBytes) / 4, slow)) slow();
+  if (has_state()) {
+    if (!unless_known(call, address, number(call, kBytes), false, false, slow)) slow();
     return;
   }
   if (number(call, kRange) >= kCheckRanges) return slow();

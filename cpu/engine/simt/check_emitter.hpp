@@ -10,7 +10,8 @@ namespace cucpu::simt {
 
 /// Emits the tests of accesses, barriers and warp operations (docs/design/check.md). For memory
 /// checks, vector code compares the addresses of a lane group with a CheckRange and calls a routine
-/// if they are not inside it; for other kinds it always calls the routine.
+/// if they are not inside it. For init checks it tests the bits of the bytes, for race checks the
+/// rows of the history that a group accesses as a whole, and settled words.
 class CheckEmitter : public EmitterPart {
  public:
   explicit CheckEmitter(EmitterParts& parts) : EmitterPart{parts} {}
@@ -25,7 +26,7 @@ class CheckEmitter : public EmitterPart {
   void emit_warp(llvm::CallInst&, llvm::StringRef name);
 
  private:
-  [[nodiscard]] bool calls_always() const;
+  [[nodiscard]] bool has_state() const;  ///< race and init checks
   Value* lanes_on();
   Value* range(std::uint64_t number);  ///< its address
   /// Whether the `span` bytes from `first` on lie in the .shared variable of an access, or in its
@@ -34,11 +35,21 @@ class CheckEmitter : public EmitterPart {
   Value* is_inside(Value* range, Value* first, std::uint64_t span);
   Value* is_between(Value* first, Value* low, Value* room);
   Value* is_inside(llvm::CallInst&);
-  /// Emits `slow` unless an access is a read of neighboring words, from `first` on, that race
-  /// checks need not see (CheckRange::settled). False: it is not such a read, and nothing was
-  /// emitted.
-  bool unless_settled(const llvm::CallInst&, Value* first, std::uint64_t words,
-                      const std::function<void()>& slow);
+  /// Emits `slow` unless the `span` bytes from `first` on need no routine for race and init checks.
+  /// `dense`: each lane accesses the bytes after those of the lane before it; `uniform`: the same
+  /// bytes. All lanes are on then.
+  /// False: such an access always needs the routine, and nothing was emitted.
+  bool unless_known(const llvm::CallInst&, Value* first, std::uint64_t span, bool dense,
+                    bool uniform, const std::function<void()>& slow);
+  void branch_to_settled(Value* range, Value* offset, std::uint64_t span, BasicBlock* yes,
+                         BasicBlock* no);
+  Value* field_of(Value* range, llvm::Type*, std::size_t offset);
+  Value* of_context(llvm::Type*, std::size_t offset);
+  Value* is_initialized(Value* range, Value* offset, std::uint64_t span);
+  /// Whether no access of another thread to `count` rows is unordered. `own`: the word of the
+  /// access to the first row; `next`: what is added for the next one.
+  Value* are_rows_quiet(const llvm::CallInst&, Value* rows, Value* own, std::uint64_t count,
+                        std::uint64_t next);
   void emit_slow_path(llvm::BasicBlock* check, llvm::BasicBlock* after,
                       const std::function<void()>& slow);
   /// Emits `slow` where `inside` is false.
