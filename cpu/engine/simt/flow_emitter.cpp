@@ -198,11 +198,47 @@ Value* FlowEmitter::wraps(Instruction& extension) {
                       isa<SExtInst>(extension));
 }
 
-Value* FlowEmitter::any_wraps(ArrayRef<Instruction*> extensions) {
+/// The quotient or remainder of the first lane of a group whose lanes all have the same quotient.
+/// Signed numbers are not negative then.
+Value* FlowEmitter::divide_first_lane(Instruction& division, bool remainder) {
+  Value* by = scalar(division.getOperand(1));
+  by = b_.CreateBinaryIntrinsic(Intrinsic::umax, by, ConstantInt::get(by->getType(), 1));
+  Value* first = scalar(division.getOperand(0));
+  return remainder ? b_.CreateURem(first, by) : b_.CreateUDiv(first, by);
+}
+
+/// Whether the lanes of a dividend may have different quotients: a multiple of the divisor lies
+/// between them, the dividend wraps, or a signed number is negative.
+Value* FlowEmitter::quotients_differ(Instruction& division) {
+  const Shape s = shape(division.getOperand(0));
+  const std::uint64_t span = span_of(s.stride, width_);
+  Value *first = scalar(division.getOperand(0)), *by = scalar(division.getOperand(1));
+  Constant* none = Constant::getNullValue(by->getType());
+  const bool is_signed =
+      division.getOpcode() == Instruction::SDiv || division.getOpcode() == Instruction::SRem;
+  // The span is at most a sixteenth of the range: the subtraction does not wrap where it counts.
+  Constant* distance = ConstantInt::get(by->getType(), span);
+  Value* last = b_.CreateSub(by, distance);
+  Value* crosses = b_.CreateOr(b_.CreateICmpULE(by, distance),
+                               b_.CreateICmpUGE(divide_first_lane(division, true), last));
+  if (is_signed)
+    crosses = b_.CreateOr(crosses,
+                          b_.CreateOr(b_.CreateICmpSLT(first, none), b_.CreateICmpSLT(by, none)));
+  if (is_signed ? !s.no_signed_wrap : !s.no_unsigned_wrap)
+    crosses = b_.CreateOr(crosses, leaves_range(first, span, false, is_signed));
+  return crosses;
+}
+
+Value* FlowEmitter::any_wraps(ArrayRef<Instruction*> guarded) {
   Value* any = nullptr;
-  for (Instruction* extension : extensions) {
-    Value* one =
-        shape(extension->getOperand(0)).kind == Shape::Strided ? wraps(*extension) : b_.getTrue();
+  for (Instruction* inst : guarded) {
+    Value* one = b_.getTrue();
+    if (shape(inst->getOperand(0)).kind == Shape::Strided) {
+      if (!inst->isIntDivRem())
+        one = wraps(*inst);
+      else if (shape(inst->getOperand(1)).kind <= Shape::Uniform)
+        one = quotients_differ(*inst);
+    }
     any = any ? b_.CreateOr(any, one) : one;
   }
   return any;
