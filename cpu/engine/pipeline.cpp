@@ -43,6 +43,7 @@
 #include "cpu/engine/simt/if_convert.hpp"
 #include "cpu/engine/simt/poison_flags.hpp"
 #include "cpu/engine/simt/prepare.hpp"
+#include "cpu/engine/simt/reroll.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/engine/translate/passes.hpp"
 #include "cpu/trace/trace.hpp"
@@ -152,6 +153,8 @@ constexpr Condition kFixNans{"f64 NaNs differ from a GPU", [](const C& c) { retu
 constexpr Condition kFirstTime{"before if-convert", [](const C& c) { return !c.if_converted; }};
 constexpr Condition kIfConverted{"if-convert changed the code",
                                  [](const C& c) { return c.if_converted; }};
+constexpr Condition kRerolled{"reroll-loops changed the code",
+                              [](const C& c) { return c.rerolled; }};
 constexpr Condition kIrreducible{"irreducible", [](const C& c) { return c.irreducible; }};
 constexpr Condition kReduced{"baseline tier or large kernel",
                              [](const C& c) { return c.block.reduced; }};
@@ -176,7 +179,7 @@ void clone_thread_code(C& c) {
   ValueToValueMapTy map;
   c.function = CloneFunction(c.kernel, map);
   c.function->setName(c.kernel->getName());
-  c.if_converted = c.irreducible = false;
+  c.if_converted = c.rerolled = c.irreducible = false;
 }
 
 void find_f64_nans(C& c) {
@@ -333,6 +336,8 @@ constexpr Pass kVectorize[] = {
     {"clean-up", group(kCleanUp)},
     {"if-convert", transform([](C& c) { c.if_converted = simt::if_convert(*c.function); })},
     {"clean-up", group(kCleanUp), kIfConverted},
+    {"reroll-loops", transform([](C& c) { c.rerolled = simt::reroll_loops(*c.function); })},
+    {"clean-up", group(kCleanUp), kRerolled},
     {"find-irreducible-loops",
      transform([](C& c) { c.irreducible = simt::is_irreducible(*c.function); })},
     // fix-irreducible knows branches only, and that of LLVM 19 fails at some critical edges.
