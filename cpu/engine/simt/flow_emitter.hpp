@@ -43,6 +43,7 @@ class FlowEmitter : public EmitterPart {
   void assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* mask);
   void convert_to_masked(BasicBlock* to);
   void convert_to_full(BasicBlock* to);
+  Value* have_full_shapes(BasicBlock* to);
   bool needs_blend(BasicBlock* from, BasicBlock* to) const;
   bool harmless_without_lanes(BasicBlock*) const;
   std::optional<Tests> strided_tests(llvm::ICmpInst&);
