@@ -57,8 +57,8 @@ class Symbols {
  public:
   explicit Symbols(const DataLayout& layout) : layout_{layout} {}
 
-  /// The number of iterations that have run.
-  static constexpr unsigned kIterations = 0;
+  /// The iterations of the first loop that have run, and those of the second since then.
+  static constexpr unsigned kIterations = 0, kRounds = 1;
   static constexpr unsigned kMostInstructions = 4000;
 
   struct Effects {
@@ -69,10 +69,8 @@ class Symbols {
   };
 
   Form atom(const Type* type, std::vector<std::uint64_t> key) {
-    auto [it, added] = atoms_.try_emplace(std::move(key), next_);
-    if (added) ++next_;
     Form f{bits_of(type), 0, {}};
-    f.terms[it->second] = 1;
+    f.terms[number_of(std::move(key))] = 1;
     return f;
   }
   Form leaf(const Value* v) {
@@ -127,7 +125,14 @@ class Symbols {
   }
 
  private:
-  enum Kind : std::uint64_t { kLeaf, kOperation, kLoad };
+  enum Kind : std::uint64_t { kLeaf, kOperation, kLoad, kSlice, kSliceOfForm };
+
+  /// Bits low to high of an atom, as a number. It has as many bits as it needs: extensions do not
+  /// change it.
+  struct Slice {
+    unsigned atom, low, high;
+  };
+  static constexpr unsigned kMostBits = 28;  // of a slice of which nothing is cut off
 
   unsigned bits_of(const Type* type) const {
     if (type->isPointerTy()) return 64;
@@ -156,7 +161,7 @@ class Symbols {
     return atom(inst.getType(), std::move(key));
   }
 
-  /// Moves the constant and the number of iterations out of f, as far as they are multiples of
+  /// Moves the constant and the numbers of iterations out of f, as far as they are multiples of
   /// 2^shift. The result is divided by 2^shift and sign-extended to `bits`.
   static Form take_multiples(Form& f, unsigned shift, unsigned bits) {
     Form taken{bits, 0, {}};
@@ -166,11 +171,53 @@ class Symbols {
     const std::uint64_t low = (std::uint64_t{1} << shift) - 1;
     taken.constant = divided(f.constant);
     f.constant &= low;
-    if (auto it = f.terms.find(kIterations); it != f.terms.end() && (it->second & low) == 0) {
-      taken.terms[kIterations] = divided(it->second);
-      f.terms.erase(it);
-    }
+    for (unsigned atom : {kIterations, kRounds})
+      if (auto it = f.terms.find(atom); it != f.terms.end() && (it->second & low) == 0) {
+        taken.terms[atom] = divided(it->second);
+        f.terms.erase(it);
+      }
     return taken;
+  }
+
+  /// The bits low to high of f, as a number of f.bits.
+  Form slice(Form f, unsigned low, unsigned high) {
+    const unsigned bits = f.bits;
+    Form sum{bits, 0, {}};
+    if (high < bits && high - low < kMostBits) {  // multiples of 2^high do not matter
+      const std::uint64_t mask = (std::uint64_t{1} << high) - 1;
+      f.constant &= mask;
+      erase_if(f.terms, [&](const auto& term) { return (term.second & mask) == 0; });
+    } else {
+      sum = take_multiples(f, low, bits);  // indices do not wrap
+    }
+    if (f.terms.empty()) {
+      sum.add(Form{bits, f.constant >> low, {}}, 1);
+      return sum;
+    }
+    const auto [atom, factor] = *f.terms.begin();
+    if (f.terms.size() > 1 || f.constant != 0 || !isPowerOf2_64(factor) || Log2_64(factor) > low) {
+      std::vector<std::uint64_t> key{kSliceOfForm, low, high};
+      append(key, f);
+      sum.terms[number_of(std::move(key))] = 1;
+      return sum;
+    }
+    const unsigned shift = Log2_64(factor);
+    Slice part{atom, low - shift, high - shift};
+    if (auto inner = slices_.find(atom); inner != slices_.end()) {
+      const Slice& of = inner->second;
+      part = {of.atom, of.low + part.low, std::min(of.low + part.high, of.high)};
+      if (part.low >= part.high) return sum;
+    }
+    const unsigned number = number_of({kSlice, part.atom, part.low, std::min(part.high, 64u)});
+    slices_.try_emplace(number, part);
+    sum.terms[number] = 1;
+    return sum;
+  }
+
+  unsigned number_of(std::vector<std::uint64_t> key) {
+    auto [it, added] = atoms_.try_emplace(std::move(key), next_);
+    if (added) ++next_;
+    return it->second;
   }
 
   Form compute(const Instruction& inst, Env& env, unsigned depth) {
@@ -211,23 +258,35 @@ class Symbols {
         if (!operands[1].terms.empty() || operands[1].constant >= bits) break;
         plus(0, std::uint64_t{1} << operands[1].constant);
         return sum;
-      case Instruction::LShr: {
+      case Instruction::LShr:
         if (!operands[1].terms.empty() || operands[1].constant >= bits) break;
-        const auto shift = static_cast<unsigned>(operands[1].constant);
-        sum = take_multiples(operands[0], shift, bits);  // indices do not wrap
-        sum.add(operation(inst, operands), 1);
-        return sum;
-      }
+        return slice(operands[0], static_cast<unsigned>(operands[1].constant), bits);
       case Instruction::And: {
-        if (!operands[1].terms.empty() || !isMask_64(operands[1].constant)) break;
-        take_multiples(operands[0], static_cast<unsigned>(countr_one(operands[1].constant)), bits);
-        return operation(inst, operands);
+        const std::uint64_t mask = operands[1].constant;
+        if (!operands[1].terms.empty() || !isShiftedMask_64(mask)) break;
+        const auto low = static_cast<unsigned>(countr_zero(mask));
+        sum.add(slice(operands[0], low, low + static_cast<unsigned>(popcount(mask))),
+                std::uint64_t{1} << low);
+        return sum;
       }
       case Instruction::SExt:
       case Instruction::ZExt: {
         if (operands[0].bits < 16) break;
         sum = take_multiples(operands[0], 0, bits);  // indices do not wrap
-        if (!operands[0].terms.empty()) sum.add(operation(inst, operands), 1);
+        const unsigned narrow = operands[0].bits;
+        erase_if(operands[0].terms, [&](const auto& term) {
+          if (!slices_.contains(term.first)) return false;
+          sum.terms[term.first] =
+              sum.cut(static_cast<std::uint64_t>(SignExtend64(term.second, narrow)));
+          return true;
+        });
+        if (operands[0].terms.empty()) return sum;
+        // A zero-extended atom has the bits of the atom.
+        if (isa<ZExtInst>(inst) && operands[0].terms.size() == 1 &&
+            operands[0].terms.begin()->second == 1)
+          sum.add(slice(operands[0], 0, narrow), 1);
+        else
+          sum.add(operation(inst, operands), 1);
         return sum;
       }
       case Instruction::IntToPtr:
@@ -249,7 +308,8 @@ class Symbols {
 
   const DataLayout& layout_;
   std::map<std::vector<std::uint64_t>, unsigned> atoms_;
-  unsigned next_ = kIterations + 1, executed_ = 0;
+  std::map<unsigned, Slice> slices_;  // atoms that are slices of other atoms
+  unsigned next_ = kRounds + 1, executed_ = 0;
 };
 
 /// A loop of one block that is entered from one other block.
@@ -473,19 +533,21 @@ class Reroller {
     return false;
   }
 
-  /// The values of the first loop's phis after `done` more iterations.
-  Form value_after(PHINode* phi, std::uint64_t done, const DenseMap<PHINode*, Form>& states) {
+  /// The values of the first loop's phis after its iterations, `rounds` iterations of the second
+  /// loop (as an atom, or none), and `done` more.
+  Form value_after(PHINode* phi, bool rounds, std::uint64_t done,
+                   const DenseMap<PHINode*, Form>& states) {
     if (auto it = states.find(phi); it != states.end()) return it->second;
     const auto& [start, step] = steps_.find(phi)->second;
     Form f = start;
-    f.add(Form{f.bits, step * done, {}}, 1);
-    f.terms[Symbols::kIterations] = f.cut(step);
-    if (f.terms[Symbols::kIterations] == 0) f.terms.erase(Symbols::kIterations);
+    f.add(Form{f.bits, step * done, {{Symbols::kIterations, step}}}, 1);
+    if (rounds) f.add(Form{f.bits, 0, {{Symbols::kRounds, step * copies_}}}, 1);
     return f;
   }
 
   /// The phis of the middle in terms of those of the first loop.
-  bool enter_middle(Env& env, std::uint64_t done, const DenseMap<PHINode*, Form>& states) {
+  bool enter_middle(Env& env, bool rounds, std::uint64_t done,
+                    const DenseMap<PHINode*, Form>& states) {
     for (PHINode& phi : middle_->phis()) {
       Value *skipped = phi.getIncomingValueForBlock(split_),
             *left = phi.getIncomingValueForBlock(first_.body);
@@ -494,7 +556,7 @@ class Reroller {
         if (&carried == counter_ || carried.getIncomingValueForBlock(first_.body) != left ||
             carried.getIncomingValueForBlock(first_.before) != skipped)
           continue;
-        env[&phi] = value_after(&carried, done, states);
+        env[&phi] = value_after(&carried, rounds, done, states);
         found = true;
         break;
       }
@@ -514,29 +576,45 @@ class Reroller {
     for (std::uint64_t i = 0; i < copies_; ++i) {
       Env env;
       for (PHINode& phi : first_.body->phis())
-        if (&phi != counter_) env[&phi] = value_after(&phi, i, after_);
+        if (&phi != counter_) env[&phi] = value_after(&phi, true, i, after_);
       env[counter_] = symbols_.leaf(counter_);
       if (!symbols_.execute(*first_.body, env, one)) return false;
       for (auto& [phi, state] : after_)
         state = symbols_.of(phi->getIncomingValueForBlock(first_.body), env);
     }
     Env entry;
-    if (!enter_middle(entry, 0, states_)) return false;
-    for (PHINode& phi : second_.body->phis())
-      end_of_second_[&phi] = symbols_.of(phi.getIncomingValueForBlock(second_.before), entry);
-    for (auto& [value, form] : Env{end_of_second_}) entry[value] = form;
+    if (!enter_middle(entry, false, 0, states_)) return false;
     end_of_second_ = entry;
+    for (PHINode& phi : second_.body->phis()) {
+      Form& value = end_of_second_[&phi] =
+          symbols_.of(phi.getIncomingValueForBlock(second_.before), entry);
+      if (const auto step = constant_step(phi))
+        value.add(Form{value.bits, 0, {{Symbols::kRounds, *step}}}, 1);
+      else
+        carried_.push_back({&phi, value});
+    }
+    // Values from before the second loop are those of its entry.
+    for (auto& [value, form] : entry) end_of_second_.try_emplace(value, form);
     return symbols_.execute(*second_.body, end_of_second_, other) && one == other;
   }
 
-  /// After an iteration of the second loop its values are those with which the loop is entered
-  /// `copies` iterations later.
+  /// By how much a phi of the second loop grows in an iteration.
+  std::optional<std::uint64_t> constant_step(PHINode& phi) {
+    if (!phi.getType()->isIntOrPtrTy()) return {};
+    Env env;
+    Form next = symbols_.of(phi.getIncomingValueForBlock(second_.body), env);
+    next.add(symbols_.leaf(&phi), ~std::uint64_t{0});
+    return next.terms.empty() ? std::optional{next.constant} : std::nullopt;
+  }
+
+  /// An iteration of the second loop leaves what `copies` iterations of the first would.
   bool same_results() {
     Env later;
-    if (!enter_middle(later, copies_, after_)) return false;
-    for (PHINode& phi : second_.body->phis()) {
-      const Form next = symbols_.of(phi.getIncomingValueForBlock(second_.body), end_of_second_);
-      if (!(next == symbols_.of(phi.getIncomingValueForBlock(second_.before), later))) return false;
+    if (!enter_middle(later, true, copies_, after_)) return false;
+    for (auto& [phi, value] : carried_) {
+      const Form next = symbols_.of(phi->getIncomingValueForBlock(second_.body), end_of_second_);
+      const auto same = find_if(states_, [&](auto& state) { return state.second == value; });
+      if (same == states_.end() || !(next == after_[same->first])) return false;
     }
     for (PHINode& phi : end_->phis()) {
       const Form result = symbols_.of(phi.getIncomingValueForBlock(second_.body), end_of_second_);
@@ -557,7 +635,7 @@ class Reroller {
         if (auto* phi = dyn_cast<PHINode>(user); phi && at == end_) at = phi->getIncomingBlock(use);
         if (at != middle_ && at != second_.before && at != second_.body) return false;
       }
-    Form index = value_after(index_, copies_, after_);
+    Form index = value_after(index_, true, copies_, after_);
     return symbols_.of(second_index_, end_of_second_) == index;
   }
 
@@ -597,6 +675,7 @@ class Reroller {
   DenseMap<PHINode*, Form> states_, after_;
   DenseMap<PHINode*, std::pair<Form, std::uint64_t>> steps_;
   Env end_of_second_;
+  SmallVector<std::pair<PHINode*, Form>> carried_;  // of the second loop, at its entry
 };
 
 }  // namespace

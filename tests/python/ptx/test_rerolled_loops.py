@@ -42,6 +42,12 @@ extern "C" __global__ void copies(const int* in, int* out, int rows, int columns
   if (row >= rows) return;
   for (int i = lane; i < columns; i += 32) out[row * columns + i] = in[row * columns + i] * 3 + i;
 }
+extern "C" __global__ void halves(const int* in, const int* scales, int* out, int columns) {  // indices of bits of the index
+  int lane = threadIdx.x & 31, row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, sum = 0;
+  for (int i = lane; i < columns; i += 32)
+    sum = sum * 5 + (in[i / 16 * 32 + (i & 15)] + in[i / 16 * 32 + (i & 15) + 16]) * scales[row * 64 + i / 16];
+  out[row * 32 + lane] = sum;
+}
 extern "C" __global__ void after(const int* in, int* out, int columns) {  // the index is used after the loop
   unsigned i = threadIdx.x;
   int sum = 0;
@@ -69,6 +75,15 @@ def test_rows_of_every_length_are_summed_in_order(columns: int, any_width: str) 
     assert np.array_equal(
         copied[:-1].reshape(rows, columns), numbers[:-1].reshape(rows, columns) * 3 + np.arange(columns)
     )
+    pairs, scales = np.arange(2 * columns + 64, dtype=np.int32) % 97, np.arange(3 * 64, dtype=np.int32) % 31
+    halves = np.zeros((3, 32), np.int32)
+    program.run("halves", 1, 96, pairs, scales, halves, columns)
+    want_halves = np.zeros((3, 32), np.int64)
+    for i in range(columns):
+        both = pairs[i // 16 * 32 + i % 16] + pairs[i // 16 * 32 + i % 16 + 16]
+        want_halves[:, i % 32] = want_halves[:, i % 32] * 5 + int(both) * scales[np.arange(3) * 64 + i // 16]
+        want_halves[:, i % 32] &= 0xFFFFFFFF
+    assert np.array_equal(halves, want_halves.astype(np.uint32).view(np.int32))
     last = np.zeros(64, np.int32)
     program.run("after", 1, 64, numbers, last, columns)
     for t in range(64):
