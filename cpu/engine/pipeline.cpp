@@ -37,6 +37,7 @@
 #include "cpu/engine/nan/f64_nan_fixup.hpp"
 #include "cpu/engine/nan/min_max.hpp"
 #include "cpu/engine/nan/operand_order.hpp"
+#include "cpu/engine/nan/saturating_convert.hpp"
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/simt/analyses.hpp"
@@ -455,6 +456,8 @@ constexpr Pass kFinish[] = {
        for (Function& f : c.module)
          if (!f.isDeclaration()) lower_min_max(f, c.target);
      })},
+    {"lower-saturating-conversions",
+     transform([](C& c) { lower_saturating_conversions(*c.function, c.target); }), kVector},
     {"fold-canonical-selects",
      transform([](C& c) { fold_canonical_selects(*c.function, c.target); }), kVector},
     {"insert-safepoint-polls",
