@@ -55,6 +55,7 @@ struct Compilation {
   // Results of analyses, which conditions of later passes read.
   ThreadNeeds needs;
   bool fix_nans = false;      ///< f64 NaNs of this host differ from those of the settings
+  bool rerolled = false;      ///< "reroll-loops" changed the code
   bool if_converted = false;  ///< "if-convert" changed the code
   bool irreducible = false;
   bool has_loops = false;  ///< loops of the thread code, not those over groups and blocks

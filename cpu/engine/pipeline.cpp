@@ -38,12 +38,14 @@
 #include "cpu/engine/nan/f64_nan_fixup.hpp"
 #include "cpu/engine/nan/min_max.hpp"
 #include "cpu/engine/nan/operand_order.hpp"
+#include "cpu/engine/nan/saturating_convert.hpp"
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/if_convert.hpp"
 #include "cpu/engine/simt/poison_flags.hpp"
 #include "cpu/engine/simt/prepare.hpp"
+#include "cpu/engine/simt/reroll.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/engine/translate/passes.hpp"
 #include "cpu/trace/trace.hpp"
@@ -154,6 +156,8 @@ constexpr Condition kFixNans{"f64 NaNs differ from a GPU", [](const C& c) { retu
 constexpr Condition kFirstTime{"before if-convert", [](const C& c) { return !c.if_converted; }};
 constexpr Condition kIfConverted{"if-convert changed the code",
                                  [](const C& c) { return c.if_converted; }};
+constexpr Condition kRerolled{"reroll-loops changed the code",
+                              [](const C& c) { return c.rerolled; }};
 constexpr Condition kIrreducible{"irreducible", [](const C& c) { return c.irreducible; }};
 constexpr Condition kReduced{"baseline tier or large kernel",
                              [](const C& c) { return c.block.reduced; }};
@@ -178,7 +182,7 @@ void clone_thread_code(C& c) {
   ValueToValueMapTy map;
   c.function = CloneFunction(c.kernel, map);
   c.function->setName(c.kernel->getName());
-  c.if_converted = c.irreducible = false;
+  c.if_converted = c.rerolled = c.irreducible = false;
 }
 
 void find_f64_nans(C& c) {
@@ -335,6 +339,8 @@ constexpr Pass kVectorize[] = {
     {"clean-up", group(kCleanUp)},
     {"if-convert", transform([](C& c) { c.if_converted = simt::if_convert(*c.function); })},
     {"clean-up", group(kCleanUp), kIfConverted},
+    {"reroll-loops", transform([](C& c) { c.rerolled = simt::reroll_loops(*c.function); })},
+    {"clean-up", group(kCleanUp), kRerolled},
     {"find-irreducible-loops",
      transform([](C& c) { c.irreducible = simt::is_irreducible(*c.function); })},
     // fix-irreducible knows branches only, and that of LLVM 19 fails at some critical edges.
@@ -452,6 +458,8 @@ constexpr Pass kFinish[] = {
        for (Function& f : c.module)
          if (!f.isDeclaration()) lower_min_max(f, c.target);
      })},
+    {"lower-saturating-conversions",
+     transform([](C& c) { lower_saturating_conversions(*c.function, c.target); }), kVector},
     {"fold-canonical-selects",
      transform([](C& c) { fold_canonical_selects(*c.function, c.target); }), kVector},
     {"insert-safepoint-polls",

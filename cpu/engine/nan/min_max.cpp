@@ -20,6 +20,11 @@ using namespace llvm;
 
 namespace {
 
+bool is_nonzero_constant(const Value* v) {
+  const auto* number = dyn_cast_or_null<ConstantFP>(constant_of(v));
+  return number && !number->isZero() && !number->isNaN();
+}
+
 bool is_half(const Value* v) { return v->getType()->getScalarType()->isHalfTy(); }
 
 /// A quiet NaN where x is a NaN, else x.
@@ -37,6 +42,22 @@ Value* compute_in_f32(IRBuilder<>& b, const CallInst& call,
   if (!is_half(x)) return make(x, y);
   Type* wide = x->getType()->getWithNewType(b.getFloatTy());
   return b.CreateFPTrunc(make(b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)), call.getType());
+}
+
+/// The same with the instructions of x86-64, which give the second operand if one is a NaN or both
+/// are zeros. Of equal numbers only zeros differ in bits: -0 is the minimum, +0 the maximum.
+Value* min_max_x86(IRBuilder<>& b, bool max, Value* x, Value* y) {
+  Type* bits = x->getType()->getWithNewType(b.getIntNTy(x->getType()->getScalarSizeInBits()));
+  Value* nan = b.CreateFCmpUNO(x, x);
+  auto* never = dyn_cast<Constant>(nan);
+  if (!never || !never->isNullValue()) x = b.CreateSelect(nan, y, x);
+  Value* first = max ? b.CreateFCmpOGT(y, x) : b.CreateFCmpOLT(y, x);
+  Value* r = b.CreateSelect(first, y, x);
+  if (is_nonzero_constant(x) || is_nonzero_constant(y)) return r;
+  Value* others = max ? Constant::getAllOnesValue(bits) : Constant::getNullValue(bits);
+  Value* same = b.CreateSelect(b.CreateFCmpOEQ(r, y), b.CreateBitCast(y, bits), others);
+  r = b.CreateBitCast(r, bits);
+  return b.CreateBitCast(max ? b.CreateAnd(r, same) : b.CreateOr(r, same), x->getType());
 }
 
 Value* compare_and_select(IRBuilder<>& b, bool max, Value* x, Value* y) {
@@ -160,8 +181,9 @@ unsigned lower_min_max(Function& function, const TargetMachine* target) {
     }
     const Intrinsic::ID id = call->getIntrinsicID();
     call->replaceAllUsesWith(compute_in_f32(b, *call, [&](Value* x, Value* y) -> Value* {
-      return arm ? b.CreateBinaryIntrinsic(id, x, y)
-                 : compare_and_select(b, id == Intrinsic::maxnum, x, y);
+      if (arm) return b.CreateBinaryIntrinsic(id, x, y);
+      const bool max = id == Intrinsic::maxnum;
+      return x86 ? min_max_x86(b, max, x, y) : compare_and_select(b, max, x, y);
     }));
     call->eraseFromParent();
   }

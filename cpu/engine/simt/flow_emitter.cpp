@@ -15,6 +15,25 @@ namespace cucpu::simt {
 
 using namespace llvm;
 
+namespace {
+
+/// In a loop, or (null) anywhere.
+bool has_guarded_division(const Plan& plan, const Loop* loop) {
+  return any_of(plan.guards, [&](const auto& guard) {
+    return (!loop || loop->contains(guard.first)) &&
+           any_of(guard.second, [](const Instruction* inst) { return inst->isIntDivRem(); });
+  });
+}
+
+// Whether a block begins an iteration of a loop with divisions whose guards may fail in some
+// iterations: full code is entered again in the next one.
+bool starts_guarded_iteration(const Plan& plan, const BasicBlock* block) {
+  const Loop* loop = plan.flow.loop_of(block);
+  return loop && loop->getHeader() == block && has_guarded_division(plan, loop);
+}
+
+}  // namespace
+
 BasicBlock* FlowEmitter::full_block(BasicBlock* block) {
   BasicBlock*& copy = parts_.regions.current()->full[block];
   if (!copy) {
@@ -71,24 +90,47 @@ void FlowEmitter::emit_masked(BasicBlock* block) {
   begin_block(Masked);
   const auto& pending = plan_.linear.pending(block);
   bool region_start = parts_.regions.current()->id != 0 && parts_.regions.current()->start == block;
+  BasicBlock* rest = body;
+  const bool again = starts_guarded_iteration(plan_, block);
   if (!pending.empty() && !isa<ReturnInst>(block->getTerminator()) &&
-      !harmless_without_lanes(block)) {
+      (again || !harmless_without_lanes(block))) {
     BasicBlock* skip = masked_block(plan_.flow.order[*pending.begin()]);
+    if (again) rest = new_block(block->getName() + ".any");
+    IRBuilder<>::InsertPointGuard here{b_};
+    if (again) b_.SetInsertPoint(rest);
     b_.CreateCondBr(b_.CreateOrReduce(parts_.masks.load_mask(block)), body, skip);
-  } else if (pending.empty() && (plan_.linear.reconverges(block) || region_start) &&
-             !isa<ReturnInst>(block->getTerminator())) {
+  }
+  const bool meets = pending.empty() && (plan_.linear.reconverges(block) || region_start);
+  if ((meets || again) && !isa<ReturnInst>(block->getTerminator())) {
+    begin_block(Masked);
     BasicBlock* together = new_block(block->getName() + ".together");
     Value* all = b_.CreateAndReduce(parts_.masks.load_mask(block));
-    if (!plan_.guards.empty())
-      all = b_.CreateAnd(all,
-                         b_.CreateNot(b_.CreateLoad(b_.getInt1Ty(), parts_.masks.deoptimised())));
-    b_.CreateCondBr(all, together, body);
+    if (!has_guarded_division(plan_, nullptr)) {
+      if (!plan_.guards.empty())
+        all = b_.CreateAnd(all,
+                           b_.CreateNot(b_.CreateLoad(b_.getInt1Ty(), parts_.masks.deoptimised())));
+      b_.CreateCondBr(all, together, rest);
+    } else {
+      BasicBlock *here = new_block(block->getName() + ".all"),
+                 *check = new_block(block->getName() + ".check");
+      b_.CreateCondBr(all, here, rest);
+      b_.SetInsertPoint(here);
+      b_.CreateCondBr(b_.CreateLoad(b_.getInt1Ty(), parts_.masks.deoptimised()), check, together);
+      b_.SetInsertPoint(check);
+      begin_block(Masked);
+      BasicBlock* regular = new_block(block->getName() + ".regular");
+      b_.CreateCondBr(have_full_shapes(block), regular, rest);
+      b_.SetInsertPoint(regular);
+      b_.CreateStore(b_.getFalse(), parts_.masks.deoptimised());
+      b_.CreateBr(together);
+    }
     b_.SetInsertPoint(together);
+    begin_block(Masked);
     convert_to_full(block);
     b_.CreateStore(Constant::getNullValue(parts_.masks.mask_slot(block)->getAllocatedType()),
                    parts_.masks.mask_slot(block));
     b_.CreateBr(full_block(block));
-  } else {
+  } else if (!b_.GetInsertBlock()->getTerminator()) {
     b_.CreateBr(body);
   }
   b_.SetInsertPoint(body);
@@ -168,6 +210,43 @@ void FlowEmitter::convert_to_masked(BasicBlock* to) {
       parts_.values.store_slot(v, true, vec(v));
 }
 
+// Whether the values with which full code would continue have the shapes that it assumes: after a
+// guard has failed they may not. A value that wraps has another shape too.
+Value* FlowEmitter::have_full_shapes(BasicBlock* to) {
+  Value* all = b_.getTrue();
+  const auto look = [&](Value* v) {
+    const Shape s = plan_.full[v];
+    if (!s.scalar() || plan_.masked[v].scalar()) return;
+    Type* type = v->getType();
+    if (!type->isIntOrPtrTy() && !type->isFloatingPointTy()) {
+      all = b_.getFalse();
+      return;
+    }
+    Value* lanes = b_.CreateFreeze(vec(v));
+    const auto bits = static_cast<unsigned>(module_.getDataLayout().getTypeSizeInBits(type));
+    Type* number = b_.getIntNTy(bits);
+    Type* numbers = vector_type(number);
+    lanes =
+        type->isPointerTy() ? b_.CreatePtrToInt(lanes, numbers) : b_.CreateBitCast(lanes, numbers);
+    Value* first = b_.CreateExtractElement(lanes, std::uint64_t{0});
+    Value* expected = splat(first);
+    if (s.kind == Shape::Strided) {
+      Constant* stride = ConstantInt::get(number, static_cast<std::uint64_t>(s.stride), true);
+      Constant* strides = ConstantVector::getSplat(ElementCount::getFixed(width_), stride);
+      expected = b_.CreateAdd(expected, b_.CreateMul(lane_numbers(number), strides));
+    }
+    all = b_.CreateAnd(all, b_.CreateAndReduce(b_.CreateICmpEQ(lanes, expected)));
+    if (s.kind != Shape::Strided) return;
+    const std::uint64_t span = span_of(s.stride, width_);
+    for (const bool is_signed : {false, true})
+      if (is_signed ? s.no_signed_wrap : s.no_unsigned_wrap)
+        all = b_.CreateAnd(all, b_.CreateNot(leaves_range(first, span, s.stride < 0, is_signed)));
+  };
+  for (Value* v : plan_.flow.live_in(to)) look(v);
+  for (PHINode& phi : to->phis()) look(&phi);
+  return all;
+}
+
 void FlowEmitter::convert_to_full(BasicBlock* to) {
   auto convert = [&](Value* v) {
     if (plan_.full[v].scalar() && !plan_.masked[v].scalar())
@@ -198,11 +277,47 @@ Value* FlowEmitter::wraps(Instruction& extension) {
                       isa<SExtInst>(extension));
 }
 
-Value* FlowEmitter::any_wraps(ArrayRef<Instruction*> extensions) {
+/// The quotient or remainder of the first lane of a group whose lanes all have the same quotient.
+/// Signed numbers are not negative then.
+Value* FlowEmitter::divide_first_lane(Instruction& division, bool remainder) {
+  Value* by = scalar(division.getOperand(1));
+  by = b_.CreateBinaryIntrinsic(Intrinsic::umax, by, ConstantInt::get(by->getType(), 1));
+  Value* first = scalar(division.getOperand(0));
+  return remainder ? b_.CreateURem(first, by) : b_.CreateUDiv(first, by);
+}
+
+/// Whether the lanes of a dividend may have different quotients: a multiple of the divisor lies
+/// between them, the dividend wraps, or a signed number is negative.
+Value* FlowEmitter::quotients_differ(Instruction& division) {
+  const Shape s = shape(division.getOperand(0));
+  const std::uint64_t span = span_of(s.stride, width_);
+  Value *first = scalar(division.getOperand(0)), *by = scalar(division.getOperand(1));
+  Constant* none = Constant::getNullValue(by->getType());
+  const bool is_signed =
+      division.getOpcode() == Instruction::SDiv || division.getOpcode() == Instruction::SRem;
+  // The span is at most a sixteenth of the range: the subtraction does not wrap where it counts.
+  Constant* distance = ConstantInt::get(by->getType(), span);
+  Value* last = b_.CreateSub(by, distance);
+  Value* crosses = b_.CreateOr(b_.CreateICmpULE(by, distance),
+                               b_.CreateICmpUGE(divide_first_lane(division, true), last));
+  if (is_signed)
+    crosses = b_.CreateOr(crosses,
+                          b_.CreateOr(b_.CreateICmpSLT(first, none), b_.CreateICmpSLT(by, none)));
+  if (is_signed ? !s.no_signed_wrap : !s.no_unsigned_wrap)
+    crosses = b_.CreateOr(crosses, leaves_range(first, span, false, is_signed));
+  return crosses;
+}
+
+Value* FlowEmitter::any_wraps(ArrayRef<Instruction*> guarded) {
   Value* any = nullptr;
-  for (Instruction* extension : extensions) {
-    Value* one =
-        shape(extension->getOperand(0)).kind == Shape::Strided ? wraps(*extension) : b_.getTrue();
+  for (Instruction* inst : guarded) {
+    Value* one = b_.getTrue();
+    if (shape(inst->getOperand(0)).kind == Shape::Strided) {
+      if (!inst->isIntDivRem())
+        one = wraps(*inst);
+      else if (shape(inst->getOperand(1)).kind <= Shape::Uniform)
+        one = quotients_differ(*inst);
+    }
     any = any ? b_.CreateOr(any, one) : one;
   }
   return any;
@@ -400,7 +515,8 @@ void FlowEmitter::masked_branch(BasicBlock* block) {
   auto go_on = [&](BasicBlock* to) {
     masked_edge(block, to, mask());
     BasicBlock* next = linear.next(plan_.flow.is_back_edge(block, to) ? nullptr : block, {to});
-    b_.CreateBr(masked_block(next, next == to && active && !linear.reconverges(to)));
+    b_.CreateBr(masked_block(next, next == to && active && !linear.reconverges(to) &&
+                                       !starts_guarded_iteration(plan_, to)));
   };
   if (branch->isUnconditional() || branch->getSuccessor(0) == branch->getSuccessor(1))
     return go_on(branch->getSuccessor(0));
@@ -425,7 +541,8 @@ void FlowEmitter::masked_branch(BasicBlock* block) {
   if (back_yes || back_no) {
     BasicBlock* header = back_yes ? yes : no;
     BasicBlock* out = linear.next(block, {back_yes ? no : yes});
-    b_.CreateCondBr(b_.CreateOrReduce(back_yes ? go_yes : go_no), masked_block(header, true),
+    b_.CreateCondBr(b_.CreateOrReduce(back_yes ? go_yes : go_no),
+                    masked_block(header, !starts_guarded_iteration(plan_, header)),
                     masked_block(out));
     return;
   }

@@ -31,7 +31,9 @@ class FlowEmitter : public EmitterPart {
   Tests tests_of(Value* condition);
   /// Whether first + span (or first - span) leaves the range of its type.
   Value* leaves_range(Value* first, std::uint64_t span, bool down, bool is_signed);
-  Value* any_wraps(llvm::ArrayRef<Instruction*> extensions);
+  /// Whether an assumption of these guarded instructions does not hold (Shapes::needs_guard).
+  Value* any_wraps(llvm::ArrayRef<Instruction*> guarded);
+  Value* divide_first_lane(Instruction& division, bool remainder);
 
  private:
   void full_branch(BasicBlock*);
@@ -41,11 +43,13 @@ class FlowEmitter : public EmitterPart {
   void assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* mask);
   void convert_to_masked(BasicBlock* to);
   void convert_to_full(BasicBlock* to);
+  Value* have_full_shapes(BasicBlock* to);
   bool needs_blend(BasicBlock* from, BasicBlock* to) const;
   bool harmless_without_lanes(BasicBlock*) const;
   std::optional<Tests> strided_tests(llvm::ICmpInst&);
   bool decided_by_index(Value* condition) const;
   Value* wraps(Instruction& extension);
+  Value* quotients_differ(Instruction& division);
 };
 
 }  // namespace cucpu::simt

@@ -11,6 +11,7 @@
 #include "cpu/engine/coverage/count.hpp"
 #include "cpu/engine/coverage/coverage_map.hpp"
 #include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/divide_lanes.hpp"
 #include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
@@ -35,6 +36,11 @@ void InstructionEmitter::emit(Instruction& inst) {
   }
   Shape s = shape(&inst);
   if (!s.scalar()) return emit_vector(inst);
+  if (mode() == Full && inst.isIntDivRem() && plan_.full.needs_guard(&inst)) {
+    const bool remainder =
+        inst.getOpcode() == Instruction::URem || inst.getOpcode() == Instruction::SRem;
+    return define(&inst, parts_.flow.divide_first_lane(inst, remainder));
+  }
   Instruction* copy = inst.clone();
   copy->setName(inst.getName());
   for (Use& operand : copy->operands()) operand.set(scalar(operand.get()));
@@ -47,10 +53,18 @@ void InstructionEmitter::emit(Instruction& inst) {
   define(&inst, copy);
 }
 
+/// Whether a vector is divided by one number that is known at run time only.
+bool InstructionEmitter::divides_by_uniform(const Instruction& inst) const {
+  return inst.isIntDivRem() && inst.getType()->getIntegerBitWidth() <= 32 &&
+         !isa<Constant>(inst.getOperand(1)) && shape(inst.getOperand(1)).kind == Shape::Uniform;
+}
+
 void InstructionEmitter::emit_vector(Instruction& inst) {
   auto operand = [&](unsigned i) { return vec(inst.getOperand(i)); };
   Value* result = nullptr;
-  if (auto* binary = dyn_cast<BinaryOperator>(&inst)) {
+  if (divides_by_uniform(inst)) {
+    result = divide_lanes(b_, inst.getOpcode(), operand(0), scalar(inst.getOperand(1)));
+  } else if (auto* binary = dyn_cast<BinaryOperator>(&inst)) {
     Value* right = operand(1);
     // Lanes that are off must not divide by zero.
     if (inst.isIntDivRem() && mask())

@@ -33,6 +33,7 @@ class InstructionEmitter : public EmitterPart {
  private:
   void emit_call(llvm::CallInst&);
   void emit_intrinsic(llvm::CallInst&, unsigned id);
+  bool divides_by_uniform(const Instruction&) const;
   Value* first_in_row();
   void call_per_lane(llvm::CallInst&);
   void check_align(llvm::CallInst&);

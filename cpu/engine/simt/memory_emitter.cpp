@@ -290,7 +290,7 @@ unsigned MemoryEmitter::extensions_in(Value* v, unsigned depth) const {
   if (!inst || shape(inst).scalar()) return 0;
   if (depth > 12 || isa<PHINode>(inst)) return 2;
   if (isa<SExtInst, ZExtInst>(inst)) return shape(inst->getOperand(0)).scalar() ? 1 : 2;
-  if (!isa<BinaryOperator, CastInst, GetElementPtrInst>(inst)) return 2;
+  if (!isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) || inst->isIntDivRem()) return 2;
   unsigned sum = 0;
   for (Value* operand : inst->operands()) sum += extensions_in(operand, depth + 1);
   return sum;

@@ -76,6 +76,8 @@ Function* RegionEmitter::run() {
   bool masks_rare = plan_.lanes.threads() % width_ == 0;
   for (BasicBlock* block : plan_.flow.order)
     masks_rare &= !plan_.full.diverges(block) || parts_.partial.ends_the_grid(block);
+  for (const auto& [block, guarded] : plan_.guards)
+    masks_rare &= none_of(guarded, [](Instruction* inst) { return inst->isIntDivRem(); });
   parts_.masks.set_rare(masks_rare || plan_.baseline);
   unsigned groups = plan_.lanes.groups();
   group_ = temporary(entry_.getInt32Ty(), "group");

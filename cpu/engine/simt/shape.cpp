@@ -194,7 +194,10 @@ Shape Shapes::operator[](const Value* value) const {
 }
 
 bool Shapes::needs_guard(const Instruction* inst) const {
-  if (scope_ != Scope::FullGroup || !isa<SExtInst, ZExtInst>(inst)) return false;
+  if (scope_ != Scope::FullGroup) return false;
+  if (inst->isIntDivRem())
+    return (*this)[inst].scalar() && (*this)[inst->getOperand(0)].kind == Shape::Strided;
+  if (!isa<SExtInst, ZExtInst>(inst)) return false;
   if ((*this)[inst].kind != Shape::Strided) return false;
   Shape from = (*this)[inst->getOperand(0)];
   if (isa<SExtInst>(inst)) return !from.no_signed_wrap;
@@ -322,9 +325,32 @@ Shape Shapes::transfer_comparison(ICmpInst& inst) {
   return first.countr_zero() >= s.align ? kUniform : kVarying;
 }
 
+// `i / n` of neighbouring threads: a guard tests that no multiple of n lies between the first and
+// the last lane. Then the quotient is uniform, and the remainder is strided like the dividend. A
+// constant divisor that is not much larger than the group would fail too often.
+Shape Shapes::transfer_division(Instruction& inst) const {
+  constexpr std::uint64_t kGroups = 4;  // between two multiples of a constant divisor
+  const Shape a = (*this)[inst.getOperand(0)], b = (*this)[inst.getOperand(1)];
+  if (scope_ != Scope::FullGroup || a.kind != Shape::Strided || b.kind != Shape::Uniform ||
+      a.stride < 0)
+    return kVarying;
+  const std::uint64_t span = span_of(a.stride, lanes_.width);
+  const unsigned bits = inst.getType()->getIntegerBitWidth();
+  if (span >= std::uint64_t{1} << (bits - 4)) return kVarying;
+  if (auto* n = dyn_cast<ConstantInt>(inst.getOperand(1));
+      n && (n->isNegative() || n->getValue().ult(kGroups * span)))
+    return kVarying;
+  const bool is_signed =
+      inst.getOpcode() == Instruction::SDiv || inst.getOpcode() == Instruction::SRem;
+  if (inst.getOpcode() == Instruction::SDiv || inst.getOpcode() == Instruction::UDiv)
+    return kUniform;
+  return strided(a.stride, is_signed, true, 0);
+}
+
 Shape Shapes::transfer_binary(Instruction& inst) {
   Shape a = (*this)[inst.getOperand(0)], b = (*this)[inst.getOperand(1)];
   if (a.kind == Shape::Varying || b.kind == Shape::Varying) return kVarying;
+  if (inst.isIntDivRem()) return transfer_division(inst);
   // `blockIdx.x * 256` is a multiple of 256: a thread index added to it never carries into the
   // upper bits.
   auto uniform_align = [&](const Value* v) {

@@ -69,8 +69,8 @@ class Shapes {
   /// Scope::Block only.
   [[nodiscard]] const BlockLoads& block_loads() const { return *block_loads_; }
 
-  /// Whether the result of an extension is strided only if base + l * stride does not wrap, which a
-  /// guard must test (FullGroup only).
+  /// Whether a guard must test what a shape assumes (FullGroup only): that base + l * stride does
+  /// not wrap before an extension, or that all lanes of a dividend have the same quotient.
   [[nodiscard]] bool needs_guard(const llvm::Instruction*) const;
 
  private:
@@ -78,6 +78,7 @@ class Shapes {
   bool give_shapes_to_undefined_values();
   Shape transfer(llvm::Instruction&);
   Shape transfer_binary(llvm::Instruction&);
+  Shape transfer_division(llvm::Instruction&) const;
   Shape transfer_cast(llvm::Instruction&);
   Shape transfer_comparison(llvm::ICmpInst&);
   [[nodiscard]] bool stays_aligned(const Shape&) const;

@@ -140,6 +140,7 @@ void StripEmitter::guard_row() {
     const auto guards = plan_.guards.find(block);
     if (guards == plan_.guards.end()) continue;
     for (Instruction* extension : guards->second) {
+      if (!isa<SExtInst, ZExtInst>(extension)) continue;
       Value* narrow = extension->getOperand(0);
       const auto growth = row_growth(narrow);
       if (!growth || narrow->getType()->getIntegerBitWidth() > 32 ||

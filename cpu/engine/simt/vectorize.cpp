@@ -173,7 +173,7 @@ SmallVector<Instruction*> gather_points(ArrayRef<Instruction*> points) {
     Instruction* first = left.empty() ? nullptr : left.back();
     bool together = first && first->getParent() == point->getParent();
     SmallSetVector<Instruction*, 8> moved;
-    SmallVector<Value*> work{point->getOperand(0)};
+    SmallVector<Value*> work(point->operands());
     while (together && !work.empty()) {
       auto* inst = dyn_cast<Instruction>(work.pop_back_val());
       if (!inst || inst->getParent() != first->getParent() || inst->comesBefore(first) ||

@@ -162,6 +162,9 @@ void FunctionTranslator::emit_sad(const Instruction& i) {
 
 // The result of the GPU's division routine for a zero divisor: all ones, for the quotient and for
 // the 32-bit remainder; 16- and 64-bit remainders come from the same routine. INT_MIN / -1 wraps.
+// Special results are made from the result of the division by 1, not from the dividend or by a
+// select: a quotient that is the same for all lanes then stays so, and a remainder that grows from
+// lane to lane too.
 void FunctionTranslator::emit_div_int(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
@@ -171,7 +174,8 @@ void FunctionTranslator::emit_div_int(const Instruction& i) {
   if (is_signed(t)) {
     Value* minus = b.CreateICmpEQ(y, all_ones(ty));
     Value* safe = b.CreateSelect(b.CreateOr(none, minus), ConstantInt::get(ty, 1), y);
-    q = b.CreateSelect(minus, b.CreateNeg(x), b.CreateSDiv(x, safe));
+    q = b.CreateSDiv(x, safe);
+    q = b.CreateSelect(minus, b.CreateNeg(q), q);
   } else {
     q = b.CreateUDiv(x, b.CreateSelect(none, ConstantInt::get(ty, 1), y));
   }
@@ -191,7 +195,7 @@ void FunctionTranslator::emit_rem_int(const Instruction& i) {
   } else {
     r = b.CreateURem(x, b.CreateSelect(none, ConstantInt::get(ty, 1), y));
   }
-  write(i.operands[0], b.CreateSelect(none, all_ones(ty), r), is_signed(t));
+  write(i.operands[0], b.CreateAdd(r, b.CreateSExt(none, ty)), is_signed(t));  // x % 1 - 1
 }
 
 void FunctionTranslator::emit_abs_int(const Instruction& i) {
