@@ -182,6 +182,7 @@ struct Function {
   std::vector<std::string_view> pragmas;
   std::optional<std::array<std::uint32_t, 3>> maxntid, reqntid, reqnctapercluster;
   std::uint32_t minnctapersm = 0, maxnctapersm = 0, maxnreg = 0, maxclusterrank = 0;
+  std::uint32_t minperctamemory = 0;  ///< bytes of global memory for each block
   bool explicitcluster = false, blocks_are_clusters = false;
   std::uint32_t language = 0;  ///< .language; kTileLanguage for kernels of Tile IR
 };

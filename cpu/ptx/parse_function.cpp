@@ -82,6 +82,8 @@ void Parser::parse_directives(Function& f) {
       number(f.maxnreg);
     else if (word == "maxclusterrank")
       number(f.maxclusterrank);
+    else if (word == "minperctamemory")
+      number(f.minperctamemory);
     else if (word == "reqnctapercluster")
       f.reqnctapercluster = parse_dim3("the number of blocks");
     else if (word == "explicitcluster")

@@ -153,6 +153,7 @@ class Printer {
     number("maxnctapersm", f.maxnctapersm);
     number("maxnreg", f.maxnreg);
     number("maxclusterrank", f.maxclusterrank);
+    number("minperctamemory", f.minperctamemory);
     number("language", f.language);
     if (f.explicitcluster) put(" .explicitcluster");
     if (f.blocks_are_clusters) put(" .blocksareclusters");

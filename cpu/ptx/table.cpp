@@ -30,10 +30,16 @@ constexpr Special kSpecials[] = {
 #undef CUCPU_PTX_SPECIAL
 };
 
+// A search for each type: clang limits the steps of a constant expression.
 constexpr auto kTypes = [] {
   std::array<Type, std::size(kMods)> types{};
-  for (std::size_t i = 0; i < types.size(); ++i)
-    types[i] = find_type(kMods[i]).value_or(Type::none);
+  const auto put = [&](std::string_view name, Type type) {
+    const auto* found = std::ranges::lower_bound(kMods, name);
+    if (found != std::end(kMods) && *found == name) types[found - std::begin(kMods)] = type;
+  };
+#define X(name, bits, kind) put(#name, Type::name);
+  CUCPU_PTX_TYPES(X)
+#undef X
   return types;
 }();
 

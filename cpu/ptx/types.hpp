@@ -35,6 +35,7 @@ enum class Class : std::uint8_t {
   X(e2m3x4, 32, packed) X(e3m2x4, 32, packed) X(e2m1, 4, packed) X(e2m3, 6, packed) \
   X(e3m2, 6, packed) X(ue8m0, 8, packed) X(ue4m3, 8, packed) X(b1, 1, packed) X(s4, 4, packed) \
   X(u4, 4, packed) X(s2, 2, packed) X(u2, 2, packed) X(s2f6x2, 16, packed) \
+  X(e2m1p4x4, 32, packed) X(ue8m0x4, 32, packed) X(ue5m3x2, 16, packed) \
   X(texref, 64, opaque) X(samplerref, 64, opaque) X(surfref, 64, opaque)
 // clang-format on
 

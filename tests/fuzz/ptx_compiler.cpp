@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/engine/engine.hpp"
+#include "tests/fuzz/device_of.hpp"
 
 namespace {
 class Memory final : public cucpu::VariableMemory {
@@ -34,7 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text{reinterpret_cast<const char*>(data), size};
   const std::string_view texts[] = {text};
   try {
-    const auto module = cucpu::Module::load(texts, {}, memory);
+    cucpu::LoadOptions options;
+    options.target = device_of(text);
+    const auto module = cucpu::Module::load(texts, options, memory);
     if (module == nullptr) std::abort();
     for (const cucpu::Kernel* kernel : module->kernels()) {  // preparing a kernel compiles it
       cucpu::LaunchShape shape;

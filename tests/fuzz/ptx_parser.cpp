@@ -8,11 +8,14 @@
 
 #include "cpu/ptx/parser.hpp"
 #include "cpu/ptx/printer.hpp"
+#include "tests/fuzz/device_of.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace cucpu::ptx;
   Diagnostics diagnostics;
-  const Parsed parsed = parse(std::string{reinterpret_cast<const char*>(data), size}, diagnostics);
+  const std::string text{reinterpret_cast<const char*>(data), size};
+  const std::uint32_t device = device_of(text);
+  const Parsed parsed = parse(text, diagnostics, device);
   if ((parsed.module == nullptr) != diagnostics.failed()) std::abort();
   if (parsed.module == nullptr) {
     if (parsed.code != 218 && parsed.code != 222) std::abort();
@@ -20,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const std::string printed = print(*parsed.module);
   Diagnostics again;
-  const Parsed reparsed = parse(printed, again);
+  const Parsed reparsed = parse(printed, again, device);
   if (reparsed.module == nullptr || print(*reparsed.module) != printed) std::abort();
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "cpu/engine/runtime/small_floats.hpp"
+#include "cpu/engine/runtime/small_quad.hpp"
 
 namespace {
 
@@ -106,6 +107,65 @@ extern "C" std::uint32_t cucpu_rt_cvt_s2f6(float v) {
   if (std::isnan(v)) return 0x7f;
   const float units = std::nearbyint(std::fmin(std::fmax(v * 64, -128.0F), 127.0F));
   return static_cast<std::uint8_t>(static_cast<std::int8_t>(units));
+}
+
+namespace {
+
+/// Element k of a register with four small floats.
+double element_of(std::uint32_t word, cucpu::SmallQuad format, unsigned k) {
+  using cucpu::decode_small;
+  using cucpu::SmallQuad;
+  const std::uint32_t bits = word >> (format == SmallQuad::e2m1 ? 4 : 8) * k & 0xff;
+  switch (format) {
+    case SmallQuad::e4m3:
+      return decode_small(bits, 4, 3);
+    case SmallQuad::e5m2:
+      return decode_small(bits, 5, 2);
+    case SmallQuad::e3m2:
+      return decode_small(bits, 3, 2);
+    case SmallQuad::e2m3:
+      return decode_small(bits, 2, 3);
+    case SmallQuad::ue8m0:
+      return bits == 0xff ? std::nan("") : std::ldexp(1.0, static_cast<int>(bits) - 127);
+    default:
+      return decode_small(bits, 2, 1);
+  }
+}
+
+}  // namespace
+
+/// add, sub, mul and fma of four small floats (small_quad.hpp). Results are exact in double, or so
+/// far from c that they round to c or to no finite number; a float rounded to odd keeps what
+/// decides the last rounding.
+extern "C" std::uint32_t cucpu_rt_small_quad(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                             std::uint32_t what) {
+  using namespace cucpu;
+  const auto format = [what](unsigned n) {
+    return static_cast<SmallQuad>(what >> (kQuadFormats + 4 * n) & 15);
+  };
+  const bool e5m2 = (what & kQuadE5M2) != 0, finite = (what & kQuadFinite) != 0;
+  std::uint32_t result = 0;
+  for (unsigned k = 0; k < 4; ++k) {
+    double v = element_of(a, format(0), k);
+    if ((what & kQuadMul) != 0) v *= element_of(b, format(1), k);
+    const double term = element_of(c, e5m2 ? SmallQuad::e5m2 : SmallQuad::e4m3, k);
+    if ((what & kQuadAdd) != 0) v += term;
+    if ((what & kQuadSub) != 0) v -= term;
+    std::uint32_t code = 0x7f;
+    if (!std::isnan(v)) {
+      auto f = static_cast<float>(v);
+      if (std::isfinite(f) && static_cast<double>(f) != v) {
+        auto bits = std::bit_cast<std::uint32_t>(f);
+        if (std::fabs(static_cast<double>(f)) > std::fabs(v)) --bits;
+        f = std::bit_cast<float>(bits | 1);
+      }
+      const std::uint32_t largest = e5m2 ? (finite ? 0x7b : 0x7c) : finite ? 0x7e : 0x7f;
+      code = e5m2 ? encode_small(f, 5, 2, largest) : encode_small(f, 4, 3, largest);
+      if (!e5m2 && (code & 0x7f) == 0x7f) code = 0x7f;
+    }
+    result |= code << 8 * k;
+  }
+  return result;
 }
 
 /// cvt.rs: `random` (16 bits) is what is added below the last place before the rest is cut off.

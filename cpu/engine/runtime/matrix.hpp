@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kMatrixScales =
 
 /// The layout word of ldmatrix and stmatrix: the shape, the bits of an element in memory, .trans.
 enum class MatrixShape : std::uint32_t { m8n8, m8n16, m16n16, m16n8 };
-inline constexpr std::uint32_t kMatrixTrans = 1;
+inline constexpr std::uint32_t kMatrixTrans = 1, kMatrixSigned = 2;
 inline constexpr std::uint32_t kMatrixShape = 4;       ///< shift: MatrixShape
 inline constexpr std::uint32_t kMatrixSourceBits = 8;  ///< shift: 16, 8, 6 or 4
 

@@ -13,12 +13,16 @@ struct MatrixDescriptor {
   std::uint32_t base_offset;             ///< where the swizzle pattern starts, in rows of 128 bytes
   std::uint32_t chunks;    ///< 16-byte chunks in a row of the swizzle pattern; 1: none
   std::uint32_t atom = 1;  ///< chunks that the pattern moves together
+  /// `leading` is where the rows continue after the end of their 128 bytes.
+  bool absolute = false;
 
   /// The offset in shared memory of 16-byte chunk `chunk` (along the fast index) of line `line`
   /// (the slow one).
   [[nodiscard]] std::uint32_t at(bool transposed, std::uint32_t line, std::uint32_t chunk) const {
     std::uint32_t address = start;
-    if (!transposed) {  // lines are rows of m or n, chunks run along k
+    if (!transposed && absolute && (start >> 4 & 7) + chunk >= 8) {
+      address = leading + line / 8 * stride + line % 8 * 128 + ((start >> 4 & 7) + chunk - 8) * 16;
+    } else if (!transposed) {  // lines are rows of m or n, chunks run along k
       address += line / 8 * stride + line % 8 * 16 * chunks;
       address += chunks == 1 ? chunk * leading : chunk * 16;
     } else if (chunks == 1) {  // lines run along k, chunks along m or n

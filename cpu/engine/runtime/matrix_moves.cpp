@@ -14,20 +14,23 @@ struct MatrixAccess {  // operands of ldmatrix and stmatrix
   std::uint32_t count, layout;
   std::uint32_t words[4];
 
+  bool is_signed() const { return (layout & kMatrixSigned) != 0; }
   bool is_trans() const { return (layout & kMatrixTrans) != 0; }
   MatrixShape shape() const { return static_cast<MatrixShape>(layout >> kMatrixShape & 15); }
   unsigned source_bits() const { return layout >> kMatrixSourceBits; }
 };
 
-/// A row of 16 elements of 8, 6 or 4 bits, which are contiguous, as bytes.
-void read_row(std::uint64_t address, unsigned bits, std::uint8_t (&row)[16]) {
-  std::memcpy(row, reinterpret_cast<const void*>(address), sizeof row);
-  if (bits == 8) return;
+/// A row of 16 elements of 8, 6 or 4 bits, which are contiguous, as bytes. Rows of signed elements
+/// have no padding.
+void read_row(std::uint64_t address, unsigned bits, bool is_signed, std::uint8_t (&row)[16]) {
   std::uint8_t packed[17] = {};
-  std::memcpy(packed, row, sizeof row);
+  std::memcpy(packed, reinterpret_cast<const void*>(address), is_signed ? 2 * bits : sizeof row);
+  if (bits == 8) return std::memcpy(row, packed, sizeof row), void();
   for (unsigned i = 0; i < 16; ++i) {
     const unsigned at = i * bits, pair = packed[at / 8] | packed[at / 8 + 1] << 8;
-    row[i] = static_cast<std::uint8_t>(pair >> (at % 8) & ((1u << bits) - 1));
+    const unsigned element = pair >> (at % 8) & ((1u << bits) - 1);
+    const unsigned sign = is_signed ? element >> (bits - 1) : 0;
+    row[i] = static_cast<std::uint8_t>(element - (sign << bits));
   }
 }
 
@@ -39,7 +42,8 @@ void load_bytes(const MatrixAccess* const* access, void* const* out) {
   std::uint8_t matrix[4][16][16];
   for (unsigned i = 0; i < count; ++i)
     for (unsigned r = 0; r < rows; ++r)
-      read_row(access[rows * i + r]->address, access[0]->source_bits(), matrix[i][r]);
+      read_row(access[rows * i + r]->address, access[0]->source_bits(), access[0]->is_signed(),
+               matrix[i][r]);
   for (unsigned lane = 0; lane < 32; ++lane) {
     if (out[lane] == nullptr) continue;
     auto* result = static_cast<std::uint32_t*>(out[lane]);

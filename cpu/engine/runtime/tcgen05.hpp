@@ -46,6 +46,7 @@ enum class MmaKind : std::uint32_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4
 inline constexpr std::uint32_t kMmaTensorA = 16;  ///< a is in tensor memory
 inline constexpr std::uint32_t kMmaPair = 32;     ///< .cta_group::2
 inline constexpr std::uint32_t kMmaStationary = 64, kMmaSparse = 128, kMmaShift = 256;
+inline constexpr std::uint32_t kMmaLong = 512;   ///< K = 96 exists (sm_103a)
 inline constexpr std::uint32_t kMmaScales = 12;  ///< shift: scale factors along k; 0: none
 
 struct MmaOperands {

@@ -16,8 +16,8 @@
 namespace cucpu {
 namespace {
 
-constexpr unsigned kMaxRows = 128, kMaxStored = 64, kMaxDepth = 128, kRowsAtOnce = 8;
-constexpr unsigned kMaxScales = 4;
+constexpr unsigned kMaxRows = 128, kMaxStored = 96, kMaxDepth = 128, kRowsAtOnce = 8;
+constexpr unsigned kMaxScales = 6;
 
 struct Scratch {
   alignas(64) float a[kMaxRows * kMaxStored];
@@ -57,6 +57,7 @@ class Product {
   }
 
  private:
+  [[nodiscard]] bool is_long() const { return depth_ == 96; }
   [[nodiscard]] bool has(std::uint32_t flag) const { return (o_.flags & flag) != 0; }
   [[nodiscard]] std::uint32_t field(unsigned at, unsigned bits) const {
     return o_.instruction >> at & ((1U << bits) - 1);
@@ -102,8 +103,13 @@ class Product {
              : kind_ == MmaKind::f16  ? 16
              : kind_ >= MmaKind::mxf4 ? 64
                                       : 32;
-    if (kind_ >= MmaKind::mxf4 && field(31, 1) != 0)
-      illegal("K = 96 (bit 31), which the CPU device does not support");
+    if (kind_ >= MmaKind::mxf4 && field(31, 1) != 0) {
+      if (!has(kMmaLong)) illegal("K = 96 (bit 31), which only sm_103a has");
+      if (has(kMmaSparse))
+        illegal("K = 192 (bit 31): no text describes the metadata of such a matrix");
+      depth_ = 96;
+      scales_ += scales_ / 2;
+    }
     if (has(kMmaSparse)) depth_ *= 2;
     stored_ = has(kMmaSparse) ? depth_ / 2 : depth_;
     if (mx) {
@@ -154,9 +160,9 @@ class Product {
 
   /// visit(line, position along it, count, values) for the chunks of a matrix in shared memory.
   template <typename Visit>
-  static void visit_shared(const Block& block, std::uint64_t bits, bool transposed, Element type,
-                           unsigned first, unsigned lines, unsigned width, Visit visit) {
-    const MatrixDescriptor descriptor = checked_descriptor(bits);
+  void visit_shared(const Block& block, std::uint64_t bits, bool transposed, Element type,
+                    unsigned first, unsigned lines, unsigned width, Visit visit) const {
+    const MatrixDescriptor descriptor = checked_descriptor(bits, is_long() && !transposed);
     with_element(type, [&](auto element) {
       constexpr unsigned kCount = elements_of_chunk(element());
       float values[kCount];
@@ -194,8 +200,8 @@ class Product {
 
   void read_tensor_a(Block& block) {
     const auto address = static_cast<std::uint32_t>(o_.a);
-    constexpr unsigned kWords = 8;  // every type has 32 bytes in a row
-    const TensorMemory& memory = allocated_columns(block, column_of(address), kWords);
+    const unsigned words = is_long() ? 12 : 8;  // every type has 32 bytes in a row
+    const TensorMemory& memory = allocated_columns(block, column_of(address), words);
     check_lane(address, "a");
     with_element(type_a_, [&](auto element) {
       constexpr unsigned kCount = elements_of_chunk(element());
@@ -204,7 +210,7 @@ class Product {
         const unsigned from = has(kMmaShift) && row != 0 ? row - 1 : row;
         const std::uint32_t* cells =
             &memory.cells[lane_of(address) + lane(from)][column_of(address)];
-        for (unsigned chunk = 0; chunk * 4 < kWords; ++chunk)
+        for (unsigned chunk = 0; chunk * 4 < words; ++chunk)
           decode_chunk<element()>(true, cells + 4 * chunk,
                                   scratch_.a + row * stored_ + chunk * kCount);
       }
@@ -306,23 +312,29 @@ class Product {
     }
   }
 
-  /// Row r of a scale matrix is lane r % 32 of column r / 32; factors along k are bytes.
+  /// Row r of a scale matrix is lane r % 32 of column r / 32; factors along k are bytes. Those
+  /// after the fourth byte (of K = 96) are in the words 4 columns on, or 8 if there are more than
+  /// 128 rows.
   void read_scales(Block& block) {
     const bool ue8m0 = field(23, 1) != 0;
-    if (!ue8m0 && (kind_ != MmaKind::mxf4nvf4 || scales_ != 4))
+    if (!ue8m0 && (kind_ != MmaKind::mxf4nvf4 || scales_ < 4))
       illegal("scale factors of type ue4m3 (bit 23), which this form does not have");
     const auto read = [&](std::uint32_t address, unsigned id, unsigned count, unsigned halves,
                           auto put) {
-      if (id + scales_ > 4 || (scales_ == 2 && id % 2 != 0))
+      if (is_long() ? scales_ == 6 && id % 2 != 0
+                    : id + scales_ > 4 || (scales_ == 2 && id % 2 != 0))
         illegal("scale factor id " + std::to_string(id) + ", which this form does not have");
-      const unsigned width = count / halves;
-      const TensorMemory& memory = allocated_columns(block, column_of(address), (width + 31) / 32);
+      const unsigned width = count / halves, next = width <= 128 ? 4 : 8;
+      const TensorMemory& memory = allocated_columns(
+          block, column_of(address), (id + scales_ - 1) / 4 * next + (width + 31) / 32);
       for (unsigned r = 0; r < count; ++r) {
         const unsigned at = r % width;
-        const std::uint32_t word =
-            memory.cells[r / width * 64 + at % 32][column_of(address) + at / 32];
-        for (unsigned s = 0; s < scales_; ++s)
-          put(r, s, decode_scale(word >> (id + s) * 8 & 0xff, ue8m0));
+        const std::uint32_t* words =
+            memory.cells[r / width * 64 + at % 32] + column_of(address) + at / 32;
+        for (unsigned s = 0; s < scales_; ++s) {
+          const std::uint32_t word = words[(id + s) / 4 * next];
+          put(r, s, decode_scale(word >> (id + s) % 4 * 8 & 0xff, ue8m0));
+        }
       }
     };
     read(o_.scale_a, field(29, 2), rows_, 1,

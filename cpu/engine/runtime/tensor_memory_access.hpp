@@ -48,16 +48,22 @@ inline Block& peer_block(Block& block) {
   return *block.cluster->blocks[rank];
 }
 
-inline MatrixDescriptor checked_descriptor(std::uint64_t bits) {
-  const auto found = tcgen05_descriptor(bits);
+/// `absolute`: the leading dimension may be an address, for rows of 48 bytes.
+inline MatrixDescriptor checked_descriptor(std::uint64_t bits, bool absolute = false) {
+  auto found = tcgen05_descriptor(bits);
   if (!found)
     tensor_fault(kIllegalInstruction, "a matrix descriptor of tcgen05 has swizzle mode " +
                                           std::to_string(bits >> 61) +
                                           " (bits 61 to 63), expected 0, 1, 2, 4 or 6");
-  if ((bits >> 52 & 1) != 0)
-    tensor_fault(kIllegalInstruction,
-                 "a matrix descriptor of tcgen05 has an absolute leading dimension (bit 52), which "
-                 "the CPU device does not support");
+  if ((bits >> 52 & 1) != 0) {
+    constexpr std::uint64_t kSwizzle128 = 2;
+    if (!absolute || bits >> 61 != kSwizzle128 || (bits >> 49 & 7) != 0)
+      tensor_fault(
+          kIllegalInstruction,
+          "a matrix descriptor of tcgen05 has an absolute leading dimension (bit 52), which "
+          "only K = 96 takes, not transposed, with 128-byte swizzling and base offset 0");
+    found->absolute = true;
+  }
   return *found;
 }
 

@@ -68,7 +68,18 @@ void FunctionTranslator::emit_cp_async_arrive(const Instruction& i) {
   call_routine("mbarrier_arrive", b.getInt64Ty(), {at, b.getInt32(1), b.getInt32(0)}, false);
 }
 
+/// The order of a bulk copy: none, .weak, or .relaxed with a scope and the type .b128. Copies are
+/// complete when they are issued, so that it changes nothing.
+bool FunctionTranslator::bulk_order_fits(const Instruction& i) {
+  const bool scope = i.has(Mod::cta) || i.has(Mod::cluster) || i.has(Mod::gpu) || i.has(Mod::sys);
+  const bool typed = i.has(Mod::b128), relaxed = i.has(Mod::relaxed);
+  const bool fits = relaxed ? scope && typed : !scope && !(i.has(Mod::weak) && typed);
+  if (!fits) error(i.where, "'.relaxed' takes a scope and '.b128', and '.weak' takes neither");
+  return fits;
+}
+
 void FunctionTranslator::emit_cp_bulk(const Instruction& i) {
+  if (!bulk_order_fits(i)) return;
   const bool to_global = i.has(Mod::bulk_group);
   const bool from_shared = to_global || !i.has(Mod::global);
   Value* to =
@@ -89,6 +100,7 @@ void FunctionTranslator::emit_cp_bulk(const Instruction& i) {
 
 // cp.async.bulk.cp_mask [to], [from], size {, policy}, mask
 void FunctionTranslator::emit_cp_bulk_mask(const Instruction& i) {
+  if (!bulk_order_fits(i)) return;
   const bool hint = i.has(Mod::L2_cache_hint);
   if (i.operands.size() != (hint ? 5 : 4))
     return error(i.where, "expected [to], [from], size and a mask of 16 bits");
@@ -102,6 +114,7 @@ void FunctionTranslator::emit_cp_bulk_mask(const Instruction& i) {
 // cp.async.bulk.ignore_oob [to], [from], size, left, right, [mbarrier]: so many bytes at either end
 // are not read; they may arrive as anything. All of the size counts.
 void FunctionTranslator::emit_cp_bulk_ignore(const Instruction& i) {
+  if (!bulk_order_fits(i)) return;
   Value *to = pointer(i.operands[0], Space::shared), *from = pointer(i.operands[1], Space::global);
   Value *bytes = read(i.operands[2], Type::b32), *left = read(i.operands[3], Type::b32);
   Value* given = b.CreateSub(b.CreateSub(bytes, left), read(i.operands[4], Type::b32));
@@ -144,16 +157,25 @@ void FunctionTranslator::emit_mbarrier_arrive(const Instruction& i) {
   write(i.operands[0], state);
 }
 
-// A wait that fails yields before it returns, so that a loop around it ends.
+// mbarrier.test_wait p{|reported} {, report}, [a], state {, time}. A wait that fails yields before
+// it returns, so that a loop around it ends. Only operations of an NVLink fabric make reports:
+// there are none, and so the conditional phase of a barrier is always that of the primary one.
 void FunctionTranslator::emit_mbarrier_wait(const Instruction& i) {
-  Value* at = pointer(i.operands[1], space_of(i), i.has(Mod::shared_cluster));
+  const std::size_t address = i.operands.size() > 1 && i.operands[1].kind != Kind::address ? 2 : 1;
+  if (i.operands.size() < address + 2 || i.operands.size() > address + 3 ||
+      i.operands[address].kind != Kind::address)
+    return error(i.where, "expected p {, report}, [mbarrier], state or parity {, time}");
+  if (i.has(Mod::phase_type_primary) && address == 2 && i.operands[1].kind != Kind::sink &&
+      (i.operands[1].kind != Kind::reg || source.registers[i.operands[1].index].type != Type::b8))
+    return error(i.operands[1].where, "a report goes to a register of type .b8");
+  Value* at = pointer(i.operands[address], space_of(i), i.has(Mod::shared_cluster));
+  const Operand& state = i.operands[address + 1];
   const auto test = [&]() -> Value* {
     if (i.has(Mod::parity)) {
-      return call_routine("mbarrier_test_parity", b.getInt1Ty(),
-                          {at, read(i.operands[2], Type::b32)}, false);
+      return call_routine("mbarrier_test_parity", b.getInt1Ty(), {at, read(state, Type::b32)},
+                          false);
     }
-    return call_routine("mbarrier_test", b.getInt1Ty(), {at, read(i.operands[2], Type::b64)},
-                        false);
+    return call_routine("mbarrier_test", b.getInt1Ty(), {at, read(state, Type::b64)}, false);
   };
   Value* first = test();
   auto* start = b.GetInsertBlock();
@@ -168,10 +190,11 @@ void FunctionTranslator::emit_mbarrier_wait(const Instruction& i) {
   auto* p = b.CreatePHI(b.getInt1Ty(), 2);
   p->addIncoming(b.getTrue(), start);
   p->addIncoming(second, wait);
+  if (address == 2) write(i.operands[1], b.getInt8(0));
   const Operand& d = i.operands[0];
   if (d.kind != Kind::pair) return write(d, p);
   write(d.parts[0], p);
-  write(d.parts[1], b.getFalse());  // of .phase_type::primary: was there a report?
+  write(d.parts[1], b.getFalse());
 }
 
 // clusterlaunchcontrol.try_cancel [response], [mbarrier]

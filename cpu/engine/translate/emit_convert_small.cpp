@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/engine/runtime/small_quad.hpp"
 #include "cpu/engine/translate/function_translator.hpp"
 
 namespace cucpu::ir {
@@ -174,12 +175,21 @@ void FunctionTranslator::emit_cvt_from_fixed(const Instruction& i) {
   write(i.operands[0], join_halves(parts[0], parts[1]));
 }
 
+// The scale divides: the factor is 2^(127 - element of the last operand).
 void FunctionTranslator::emit_cvt_to_fixed(const Instruction& i) {
   const auto [high, low] = pair_of_floats(i);
-  const auto one = [&](Value* f) {
+  const auto one = [&](Value* f, unsigned k) {
+    if (i.has(Mod::scaled_n2_ue8m0)) {
+      Value* both = b.CreateZExt(read(i.operands.back(), Type::b16), b.getInt32Ty());
+      Value* e = b.CreateAnd(b.CreateLShr(both, k * 8), 0xff);
+      Value* bits = b.CreateShl(b.CreateSub(b.getInt32(254), e), 23);
+      bits = b.CreateSelect(b.CreateICmpEQ(e, b.getInt32(254)), b.getInt32(0x00400000), bits);
+      bits = b.CreateSelect(b.CreateICmpEQ(e, b.getInt32(255)), b.getInt32(0x7fffffff), bits);
+      f = b.CreateFMul(f, as_type(bits, b.getFloatTy()));
+    }
     return call_routine("cvt_s2f6", b.getInt32Ty(), {i.has(Mod::relu) ? relu(f) : f});
   };
-  Value* r = b.CreateOr(one(low), b.CreateShl(one(high), 8));
+  Value* r = b.CreateOr(one(low, 0), b.CreateShl(one(high, 1), 8));
   write(i.operands[0], b.CreateTrunc(r, b.getInt16Ty()));
 }
 
@@ -264,6 +274,45 @@ void FunctionTranslator::emit_cvt_from_exponent(const Instruction& i) {
     parts[k] = b.CreateSelect(b.CreateICmpEQ(e, b.getInt16(0xff)), b.getInt16(0x7fff), r);
   }
   write(i.operands[0], join_halves(parts[0], parts[1]));
+}
+
+// add, sub, mul and fma of four small floats; the result is rounded once.
+void FunctionTranslator::emit_small_quad(const Instruction& i) {
+  const auto format = [](Type t) {
+    switch (t) {
+      case Type::e4m3x4:
+        return SmallQuad::e4m3;
+      case Type::e5m2x4:
+        return SmallQuad::e5m2;
+      case Type::e3m2x4:
+        return SmallQuad::e3m2;
+      case Type::e2m3x4:
+        return SmallQuad::e2m3;
+      case Type::e2m1x4:
+        return SmallQuad::e2m1;
+      case Type::e2m1p4x4:
+        return SmallQuad::e2m1p4;
+      default:
+        return SmallQuad::ue8m0;
+    }
+  };
+  const std::string_view op = i.row->op;
+  const bool product = op == "mul" || op == "fma";
+  const Type types[] = {i.types[1], product ? i.types[2] : i.types[0], i.types[0]};
+  Value* values[3] = {b.getInt32(0), b.getInt32(0), b.getInt32(0)};
+  std::uint32_t what = (product ? kQuadMul : 0) | (op == "sub" ? kQuadSub : 0) |
+                       (op == "add" || op == "fma" ? kQuadAdd : 0) |
+                       (i.has(Mod::satfinite) ? kQuadFinite : 0) |
+                       (i.types[0] == Type::e5m2x4 ? kQuadE5M2 : 0);
+  for (unsigned k = 0; k + 1 < i.operands.size(); ++k) {
+    const Operand& o = i.operands[k + 1];
+    values[k] = types[k] == Type::e2m1x4 ? b.CreateZExt(read(o, Type::b16), b.getInt32Ty())
+                                         : read(o, Type::b32);
+    if (k < 2) what |= static_cast<std::uint32_t>(format(types[k])) << (kQuadFormats + 4 * k);
+  }
+  if (!product) std::swap(values[1], values[2]);  // the second operand is c
+  write(i.operands[0], call_routine("small_quad", b.getInt32Ty(),
+                                    {values[0], values[1], values[2], b.getInt32(what)}));
 }
 
 // cvt.pack.sat.T.s32{.b32} d, a, b {, c}: b lowest, then a, then what c already holds.

@@ -24,8 +24,32 @@ Value* FunctionTranslator::intrinsic(Intrinsic::ID id, llvm::ArrayRef<Value*> ar
 void FunctionTranslator::emit_add_int(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
-  write(i.operands[0],
-        i.has(Mod::sat) ? intrinsic(Intrinsic::sadd_sat, {x, y}) : b.CreateAdd(x, y));
+  const auto clamped = t == Type::u32 ? Intrinsic::uadd_sat : Intrinsic::sadd_sat;
+  write(i.operands[0], i.has(Mod::sat) ? intrinsic(clamped, {x, y}) : b.CreateAdd(x, y));
+}
+
+// d = half of the product of a and b without carries, xor c. Of every four bits one is multiplied
+// at a time: sums of at most 16 products stay in the four bits of their place, whose lowest is the
+// result without carries. The upper half is the lower one of the reversed factors, reversed.
+void FunctionTranslator::emit_clmad(const Instruction& i) {
+  constexpr std::uint64_t kEveryFourth = 0x1111111111111111;
+  const bool high = i.has(Mod::hi);
+  Value* factors[2] = {read(i.operands[1], Type::u64), read(i.operands[2], Type::u64)};
+  Value* parts[2][4];
+  for (unsigned f = 0; f < 2; ++f) {
+    if (high) factors[f] = b.CreateUnaryIntrinsic(Intrinsic::bitreverse, factors[f]);
+    for (unsigned k = 0; k < 4; ++k)
+      parts[f][k] = b.CreateAnd(factors[f], b.getInt64(kEveryFourth << k));
+  }
+  Value* product = b.getInt64(0);
+  for (unsigned k = 0; k < 4; ++k) {
+    Value* sum = b.getInt64(0);
+    for (unsigned j = 0; j < 4; ++j)
+      sum = b.CreateXor(sum, b.CreateMul(parts[0][j], parts[1][(k - j) % 4]));
+    product = b.CreateOr(product, b.CreateAnd(sum, b.getInt64(kEveryFourth << k)));
+  }
+  if (high) product = b.CreateLShr(b.CreateUnaryIntrinsic(Intrinsic::bitreverse, product), 1);
+  write(i.operands[0], b.CreateXor(product, read(i.operands[3], Type::u64)));
 }
 
 void FunctionTranslator::emit_sub_int(const Instruction& i) {

@@ -373,9 +373,10 @@ std::uint32_t matrix_layout(const Instruction& i) {
                                                 : MatrixShape::m8n8;
   const std::uint32_t bits = i.has(Mod::b6x16_p32)        ? 6
                              : i.has(Mod::b4x16_p64)      ? 4
+                             : i.has(Mod::s4)             ? 4
                              : shape == MatrixShape::m8n8 ? 16
                                                           : 8;
-  return (i.has(Mod::trans) ? kMatrixTrans : 0) |
+  return (i.has(Mod::trans) ? kMatrixTrans : 0) | (i.has(Mod::s4) ? kMatrixSigned : 0) |
          static_cast<std::uint32_t>(shape) << kMatrixShape | bits << kMatrixSourceBits;
 }
 

@@ -37,13 +37,15 @@ bool FunctionTranslator::multimem_exists(const Instruction& i, std::size_t count
     return no(ptx::cat("this reduction does not exist for .", ptx::name_of(type)));
   if (i.has(Mod::acc_f16) && !i.has(Mod::add)) return no(".acc::f16 is for sums");
   if (i.has(Mod::acc_f32) && !half) return no(".acc::f32 is for 16-bit floats");
+  if (i.has(Mod::async)) return true;
   const std::size_t bytes = count * ptx::bytes_of(type);
   if ((count > 1 && (!floating || type == Type::f64)) || bytes < 4 || bytes > 16)
     return no("floats come as 4, 8 or 16 bytes, other types one at a time");
   return true;
 }
 
-// multimem.ld_reduce d, [a]   multimem.st [a], b   multimem.red [a], b
+// multimem.ld_reduce d, [a]   multimem.st [a], b   multimem.red [a], b. With .async the last two
+// are complete when they are issued.
 void FunctionTranslator::emit_multimem(const Instruction& i) {
   const bool loads = i.has(Mod::ld_reduce);
   const Operand& values = i.operands[loads ? 0 : 1];
@@ -58,6 +60,7 @@ void FunctionTranslator::emit_multimem(const Instruction& i) {
       static_cast<std::uint32_t>(type) | static_cast<std::uint32_t>(reduction_of(i)) << 8;
   if (i.has(Mod::acc_f32)) what |= kMultimemWide;
   Value* base = b.CreatePtrToInt(pointer(i.operands[loads ? 1 : 0], Space::global), b.getInt64Ty());
+  if (i.has(Mod::async)) b.CreateFence(llvm::AtomicOrdering::Release);
   for (std::size_t k = 0; k < count; ++k) {
     const auto align = static_cast<std::uint32_t>(k == 0 ? bytes * count : bytes);
     Value* at = b.CreateAdd(base, b.getInt64(k * bytes));
@@ -76,6 +79,7 @@ void FunctionTranslator::emit_multimem(const Instruction& i) {
 // multimem.cp.async.bulk [to], [from], bytes   multimem.cp.reduce.async.bulk: the same, with an
 // operation and a type
 void FunctionTranslator::emit_multimem_copy(const Instruction& i) {
+  if (!i.has(Mod::reduce) && !bulk_order_fits(i)) return;
   const Type type = i.has(Mod::reduce) ? i.types[0] : Type::none;
   std::uint32_t what =
       static_cast<std::uint32_t>(type) | static_cast<std::uint32_t>(reduction_of(i)) << 8;

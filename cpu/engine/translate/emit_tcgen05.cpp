@@ -272,6 +272,7 @@ void FunctionTranslator::emit_tcgen05_mma(const Instruction& i) {
     return error(i.where, "this '.kind' with '.sp' needs .target sm_100a, sm_103a or sm_110a");
   std::uint32_t flags = static_cast<std::uint32_t>(kind) | (sparse ? kMmaSparse : 0) |
                         (stationary ? kMmaStationary : 0) | (ctas_of(i) == 2 ? kMmaPair : 0);
+  if (target == 103 && specific) flags |= kMmaLong;
   if (scaled) {
     const std::uint32_t factors = scale_factors(i);
     if (factors == 0) return;

@@ -182,6 +182,7 @@ class FunctionTranslator {
                                              std::uint32_t flags);
   std::uint32_t scale_factors(const Instruction& i);
   void check_copy(Value* to, unsigned bytes);
+  bool bulk_order_fits(const Instruction& i);
   void multicast(const Instruction& i, Value* to, Value* barrier, const Operand* mask_operand,
                  llvm::function_ref<void(Value*, Value*)> make);
   static ReduceOp reduction_of(const Instruction& i);  ///< add when it names none

@@ -179,6 +179,12 @@ Value* FunctionTranslator::special(std::uint32_t index) {
     Value* gt = b.CreateShl(b.getInt32(0xfffffffe), lane);
     return name == "lanemask_gt" ? gt : b.CreateNot(gt);
   }
+  // Memory of a block from the driver: 0 bytes is the answer of a driver that gives none.
+  if (name.starts_with("perctamemory")) {
+    if (source.minperctamemory == 0)
+      error(source.where, "%" + name + " needs the directive .minperctamemory");
+    return llvm::ConstantInt::get(type_of(s.type), 0);
+  }
   if (name == "current_graph_exec") return call_routine("current_graph", b.getInt64Ty(), {}, false);
   llvm::Type* t = type_of(s.type);
   return call_marker("sreg." + name, t, {}, clock ? Effect::any : Effect::none);

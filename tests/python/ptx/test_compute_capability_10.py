@@ -261,7 +261,7 @@ REFUSED = [
     ("sm_100a", "ld.global.L2::evict_last.b32 %r1, [%rd9];", "'.v8.b32' or '.v4.b64'"),
     ("sm_100a", "ld.shared.v4.b64 {%rd1, %rd2, %rd3, %rd4}, [%r1];", "in global memory"),
     ("sm_100", "cvt.rs.f16x2.f32 %r0, %f1, %f2, %r1;", "needs .target sm_100a"),
-    ("sm_100a", "cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32 %h0, %f0, %f1, %h1;", "is not supported"),
+    ("sm_100a", "cvt.rn.satfinite.pzo.f16x2.f32 %r0, %f0, %f1;", "needs .version 9.4"),
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from ptxsuite.program import Program, device
 pytestmark = pytest.mark.cpu_only
 skip_module_without_nvrtc()
 
-TARGETS = {"100a": "10.0", "103a": "10.3", "120a": "12.0"}
+TARGETS = {"100a": "10.0", "103a": "10.3", "110a": "11.0", "120a": "12.0", "121a": "12.1"}
 
 
 @pytest.fixture(params=TARGETS)

@@ -66,9 +66,9 @@ def read(where, dtype, n):
     ok(driver.cuMemcpyDtoH(data.ctypes.data, where, data.nbytes))
     return data
 
-def run(body, address=None, version="8.1"):
+def run(body, address=None, version="8.1", target="sm_90"):
     text = f'''.version {version}
-.target sm_90
+.target {target}
 .address_size 64
 .visible .entry k(.param .u64 a, .param .u64 o) {{
   .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .f64 %d<3>; .reg .b64 %rd<9>; .reg .b16 %h<3>;
@@ -84,8 +84,8 @@ def run(body, address=None, version="8.1"):
 """
 
 
-def program(body: str) -> None:
-    environment = os.environ if ON_GPU else {**os.environ, "CUCORE_CPU_DEVICES": "2"}
+def program(body: str, **variables: str) -> None:
+    environment = os.environ if ON_GPU else {**os.environ, "CUCORE_CPU_DEVICES": "2", **variables}
     done = subprocess.run(
         [sys.executable, "-c", HEAD + body + "\nprint('done')"],
         env=environment,
@@ -154,6 +154,29 @@ assert run(body + "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd0], 
 for copy, before in zip(copies, (1, 2)):
     assert read(copy, np.uint32, 13).tolist() == [5] * 4 + [before + 5] * 8 + [before]
 """)
+
+
+@pytest.mark.skipif(ON_GPU, reason="drivers before 13.3 do not know it")
+def test_asynchronous_multimem_stores_and_sums_reach_every_device() -> None:
+    program(
+        """
+fill(np.full(16, 1, np.uint32), np.full(16, 2, np.uint32))
+assert run("mov.u32 %r1, 7; mov.u16 %h0, 0x1234; mov.u64 %rd2, 0x100000003; mov.f64 %d0, 0d4000000000000000; add.u64 %rd3, %rd0, 4;"
+           "multimem.st.async.release.gpu.global.u32 [%rd0], %r1; multimem.st.async.release.sys.b16 [%rd3], %h0;"
+           "multimem.st.async.release.gpu.global.f64 [%rd0+8], %d0; multimem.red.async.release.sys.global.add.u32 [%rd0+16], %r1;"
+           "multimem.red.async.release.gpu.add.s32 [%rd0+20], %r1; multimem.red.async.release.gpu.global.add.u64 [%rd0+24], %rd2;",
+           version="9.3", target="sm_100") == 0
+for copy, before in zip(copies, (1, 2)):
+    assert read(copy, np.uint32, 9).tolist() == [7, 0x1234, 0, 0x40000000, before + 7, before + 7, before + 3, before + 1, before]
+body = ".shared .align 16 .b32 s[8]; mov.u32 %r0, s; mov.u32 %r1, 5; st.shared.v4.u32 [%r0], {%r1, %r1, %r1, %r1};"
+assert run(body + "multimem.cp.async.bulk.relaxed.sys.global.shared::cta.bulk_group.b128 [%rd0], [%r0], 16; add.u64 %rd0, %rd0, 16;"
+           "multimem.cp.reduce.async.bulk.relaxed.gpu.global.shared::cta.bulk_group.add.u32 [%rd0], [%r0], 16; cp.async.bulk.commit_group;"
+           "cp.async.bulk.wait_group 0;", version="9.3", target="sm_100") == 0
+for copy, before in zip(copies, (1, 2)):
+    assert read(copy, np.uint32, 9).tolist() == [5] * 4 + [before + 12, before + 12, before + 8, before + 6, before]
+""",
+        CUCORE_CPU_ARCH="10.0,10.0",
+    )
 
 
 @pytest.mark.skipif(ON_GPU, reason="undefined there")

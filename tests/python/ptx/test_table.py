@@ -18,7 +18,7 @@ FACTS = json.loads((ROOT / "api" / "ptx.json").read_text())
 # Control flow, instructions without a result, and instructions that need more than a kernel (multimem, istypep): tested by the programs of
 # corpus/, other files of this folder and the engine's tests.
 ELSEWHERE = {
-    "alloca", "applypriority", "bra", "brkpt", "brx", "call", "clusterlaunchcontrol", "cp", "createpolicy", "discard", "exit", "getctarank", "griddepcontrol",
+    "alloca", "applypriority", "bra", "brkpt", "brx", "call", "clmad", "clusterlaunchcontrol", "cp", "createpolicy", "discard", "exit", "getctarank", "griddepcontrol",
     "istypep", "ldu", "mapa", "mbarrier", "mma", "multimem", "nanosleep", "pmevent", "prefetch", "prefetchu", "ret", "setmaxnreg", "stackrestore",
     "stacksave", "stmatrix", "suld", "suq", "sured", "sust", "tcgen05", "tensormap", "tex", "tld4", "trap", "txq", "wmma",
 }  # fmt: skip

@@ -86,10 +86,12 @@ class Case:
     zero_columns: int = 0
     collector: str = ""
     target: str = "sm_100a"
+    long: bool = False  #: K = 96
+    skip: int = 0  #: rows in shared memory start at this byte of 128 and continue elsewhere
 
     def check(self) -> None:
         rows, columns = self.rows, self.columns
-        depth = DEPTH[self.kind] * (2 if self.sparse else 1)
+        depth = 96 if self.long else DEPTH[self.kind] * (2 if self.sparse else 1)
         stored = depth // 2 if self.sparse else depth
         shift = self.zero_columns >> 56 & 63
         self.a_codes = codes_of(self.a, (rows, stored))
@@ -132,9 +134,11 @@ class Case:
         parts = []
         for cta in range(self.ctas):
             own_a = np.split(a_codes, self.ctas)[cta]
-            left = Matrix(self.a, own_a, self.swizzle[0], self.mn_major[0])
+            rest = 128 * max(own_a.shape[0], 256) if self.skip else 0
+            left = Matrix(self.a, own_a, self.swizzle[0], self.mn_major[0], skip=self.skip, rest=rest)
             start = -(-left.bytes // 1024) * 1024
-            right = Matrix(self.b, np.split(b_codes, self.ctas)[cta], self.swizzle[1], self.mn_major[1], start)
+            own_b = np.split(b_codes, self.ctas)[cta]
+            right = Matrix(self.b, own_b, self.swizzle[1], self.mn_major[1], start, skip=self.skip, rest=rest)
             part = RNG.integers(0, 256, -(-(start + right.bytes) // 16) * 16).astype(np.uint8)
             left.write(part)
             right.write(part)
@@ -168,7 +172,7 @@ class Case:
             for m in range(self.rows):
                 cta, lanes = self.lane(m)
                 for lane in lanes:
-                    cells[cta, lane, A_AT : A_AT + 8] = cells_of(self.a, codes[m])
+                    cells[cta, lane, A_AT : A_AT + (12 if self.long else 8)] = cells_of(self.a, codes[m])
         known = values(self.a, codes)
         if self.ashift:
             own = self.rows // self.ctas
@@ -221,7 +225,10 @@ class Case:
                 for cta in blocks:
                     for copy in copies:
                         for s in range(self.factors):
-                            cell, bit = (cta, 32 * copy + row % 32, at + row // 32), 8 * (number + s)
+                            # The fifth byte and those after it are in a further set of columns.
+                            size = own if matrix == 0 else self.columns // (2 if len(copies) == 2 else 1)
+                            further = (number + s) // 4 * (4 if size <= 128 else 8)
+                            cell, bit = (cta, 32 * copy + row % 32, at + further + row // 32), 8 * ((number + s) % 4)
                             cells[cell] = int(cells[cell]) & ~(255 << bit) | int(code[r, s]) << bit
         numbers = [2.0 ** (c - 127.0) if self.ue8m0 else values("e4m3", c) for c in codes]
         return tuple(
@@ -249,7 +256,8 @@ class Case:
         made = self.sparse << 2 | CODES[self.a] << 7 | CODES[self.b] << 10 | self.negate[0] << 13 | self.negate[1] << 14
         made |= self.mn_major[0] << 15 | self.mn_major[1] << 16 | (self.columns >> 3) << 17
         if mx:
-            return made | self.ids[1] << 4 | self.ue8m0 << 23 | (self.rows >> 7) << 27 | self.ids[0] << 29
+            made |= self.ids[1] << 4 | self.ue8m0 << 23 | (self.rows >> 7) << 27 | self.ids[0] << 29
+            return made | self.long << 31
         return (
             made
             | self.selector
@@ -279,6 +287,8 @@ class Case:
         operands += [str(self.scale_d)] if self.scale_d else ["%z"] if self.zero_columns else []
         at = (("r20", A_AT), ("r21", SCALE_A_AT), ("r22", SCALE_B_AT), ("r23", METADATA_AT))
         adds = " ".join(f"add.u32 %{name}, %d, {column};" for name, column in at)
+        if self.skip:  # leading dimensions that are addresses count from the start of shared memory
+            adds += " cvt.u64.u32 %rd0, %base; shl.b64 %rd0, %rd0, 12; add.u64 %a, %a, %rd0; add.u64 %b, %b, %rd0;"
         return f"{adds} tcgen05.{words} {', '.join(operands)}; {commit(self.ctas)}"
 
 
@@ -401,6 +411,67 @@ def test_product_with_block_scaling(
     common = {"ctas": ctas, "sparse": sparse, "scales": scales, "factors": factors, "ue8m0": ue8m0, "ids": ids}
     Case(kind, rows, 96, a, b, **common).check()
     Case(kind, rows, 128, a, b, **common, tensor_a=True, negate=(True, False), collector=".collector::a::use").check()
+
+
+LONG = [
+    ("mxf4", ".block32", 3, True, (0, 0)), ("mxf4", "", 3, True, (1, 3)), ("mxf4nvf4", ".block32", 3, True, (2, 1)),
+    ("mxf4nvf4", ".block16", 6, False, (0, 2)), ("mxf4nvf4", ".block16", 6, True, (2, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "scales", "factors", "ue8m0", "ids"), LONG, ids=[s[0] + s[1] for s in LONG])
+@pytest.mark.parametrize(("ctas", "rows"), [(1, 128), (2, 128), (2, 256)])
+def test_product_with_96_elements_along_k(
+    monkeypatch: pytest.MonkeyPatch, kind: str, scales: str, factors: int, ue8m0: bool, ids: tuple[int, int],
+    ctas: int, rows: int,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("CUCORE_CPU_ARCH", "10.3")
+    common = {
+        "ctas": ctas,
+        "scales": scales,
+        "factors": factors,
+        "ue8m0": ue8m0,
+        "ids": ids,
+        "long": True,
+        "target": "sm_103a",
+    }
+    Case(kind, rows, 96, "fp4", "fp4", **common).check()
+    Case(kind, rows, 64, "fp4", "fp4", **common, swizzle=("none", "none")).check()
+    Case(kind, rows, 256, "fp4", "fp4", **common, tensor_a=True, negate=(False, True)).check()
+
+
+@pytest.mark.parametrize("skip", [48, 80, 96, 112])
+def test_rows_of_48_bytes_continue_at_an_absolute_address(monkeypatch: pytest.MonkeyPatch, skip: int) -> None:
+    monkeypatch.setenv("CUCORE_CPU_ARCH", "10.3")
+    common = {"scales": ".block16", "factors": 6, "ue8m0": False, "long": True, "target": "sm_103a"}
+    Case("mxf4nvf4", 128, 96, "fp4", "fp4", **common, skip=skip).check()
+
+
+def test_96_elements_along_k_are_a_fault_before_sm_103a() -> None:
+    case = Case("mxf4", 128, 64, "fp4", "fp4", factors=3, long=True)
+    with pytest.raises(DriverError) as error:
+        run(
+            kernel(case.lines(np.zeros(4))),
+            np.zeros((1, 128, 512), np.uint32),
+            np.zeros((1, 8192), np.uint8),
+            i=case.instruction(),
+        )
+    assert "K = 96 (bit 31), which only sm_103a has" in fault_report()
+    assert error.value.code == 715
+
+
+def test_absolute_leading_dimension_is_a_fault_with_other_lengths_of_k() -> None:
+    case = Case("f16", 128, 64, "f16", "f16")
+    with pytest.raises(DriverError):
+        run(
+            kernel(case.lines(np.zeros(4))),
+            np.zeros((1, 128, 512), np.uint32),
+            np.zeros((1, 65536), np.uint8),
+            a=2 << 61 | 1 << 52,
+            b=2 << 61,
+            i=case.instruction(),
+        )
+    assert "which only K = 96 takes" in fault_report()
 
 
 def test_sums_of_random_numbers_are_close() -> None:

@@ -75,6 +75,8 @@ class Matrix:
     start: int = 0  #: a multiple of 1024
     leading: int = 0
     stride: int = 0
+    skip: int = 0  #: bytes of the rows of 128 before the matrix; what is after the rows is at `rest`
+    rest: int = 0  #: a multiple of 1024, after `start`; the leading dimension is then this address
     bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +98,10 @@ class Matrix:
     def offset(self, slow: int, fast: int) -> int:
         """Of the chunk with element (slow, fast); fast is k, or with mn_major m or n."""
         unit, span = fast // per_chunk(self.name), SPAN[self.swizzle]
-        if not self.mn_major:
+        if self.skip:
+            position = self.skip // 16 + unit
+            at = slow % 8 * span + slow // 8 * self.stride + position % 8 * 16 + (self.rest if position >= 8 else 0)
+        elif not self.mn_major:
             at = slow % 8 * span + slow // 8 * self.stride + (unit * self.leading if span == 16 else unit * 16)
         elif span == 16:
             at = slow % 8 * 16 + slow // 8 * self.leading + unit * self.stride
@@ -117,9 +122,11 @@ class Matrix:
     @property
     def descriptor(self) -> int:
         """Without the address of dynamic shared memory, which the kernel adds."""
+        leading = self.start + self.rest if self.rest else self.leading
         return (
-            self.start >> 4
-            | (self.leading >> 4) << 16
+            (self.start + self.skip) >> 4
+            | (leading >> 4) << 16
+            | (self.rest != 0) << 52
             | (self.stride >> 4) << 32
             | 1 << 46
             | SWIZZLES[self.swizzle][0] << 61
