@@ -9,7 +9,7 @@ import time
 import warnings
 from typing import Any
 
-from . import terminal
+from . import mixed, terminal
 
 SOURCE = r"""
 extern "C" __global__ void saxpy(float a, const float* x, const float* y, float* out, size_t n) {
@@ -69,7 +69,8 @@ def demo(n: int = 1 << 22, as_json: bool = False) -> int:
             device = Device()
             device.set_current()
         except Exception as error:
-            return report.end(1, f"no device can be used: {first_sentence(error)} (cucore doctor says what to do)")
+            reason = isinstance(error, ImportError) and mixed.summary() or f"no device can be used: {first_sentence(error)}"
+            return report.end(1, f"{reason} (cucore doctor says what to do)")
     from cuda.pathfinder import DynamicLibNotFoundError
 
     try:

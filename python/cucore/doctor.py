@@ -100,10 +100,8 @@ def packages() -> Iterator[Finding]:
         fix = [pip(f"pip uninstall -y {' '.join(theirs)}")] if theirs else []
         fix.append(pip(mixed.keep_ours()))
         if needed_by:
-            fix.append(
-                pip("pip install --find-links dist --no-index --no-deps cuda-core cuda-bindings cuda-pathfinder")
-            )
-        message = mixed.text().splitlines()[0].removesuffix(" Keep one of them:").removesuffix(" Put them back:")
+            fix.append(pip(mixed.metadata_wheels()))
+        message = mixed.summary()
         if needed_by:
             message += (
                 f" {', '.join(needed_by)} {require} NVIDIA's packages: the metadata wheels of `make wheel` satisfy them"
@@ -124,7 +122,7 @@ def packages() -> Iterator[Finding]:
             f"{', '.join(needed_by)} {require} NVIDIA's packages by name: the next pip install may put them over ours. "
             "The metadata wheels of `make wheel` satisfy them"
         )
-        fix = [pip("pip install --find-links dist --no-index --no-deps cuda-core cuda-bindings cuda-pathfinder")]
+        fix = [pip(mixed.metadata_wheels())]
         yield Finding("packages", "warning", message, fix, details)
         return
     yield Finding("packages", "ok", f"cucore {__version__} is whole", details={"folder": str(SITE), **details})

@@ -43,10 +43,22 @@ def wheel(folder: Path, **files: bytes) -> Path:
     return path
 
 
+# One symbol for each line of cpu/exports.map.
+EXPORTED = ["cuInit", *(pattern.replace("[A-Z]*", "Init").replace("*", "x") for pattern in check_wheel.VISIBLE[1:])]
+
+
 @needs_compiler
 def test_valid_wheel_passes_the_check(tmp_path: Path) -> None:
-    clean = library(tmp_path, 'extern "C" int cuInit(unsigned) { return 0; }', "-fvisibility-inlines-hidden")
+    source = "".join(f'extern "C" int {name}() {{ return 0; }}\n' for name in EXPORTED)
+    clean = library(tmp_path, source, "-fvisibility-inlines-hidden")
     assert check_wheel.check(wheel(tmp_path, **{"libcucore_cpu.so": clean}))[0] == []
+
+
+@needs_compiler
+def test_a_device_that_hides_what_debuggers_need_is_reported(tmp_path: Path) -> None:
+    source = "".join(f'extern "C" int {name}() {{ return 0; }}\n' for name in EXPORTED if "jit_debug" not in name)
+    problems = check_wheel.check(wheel(tmp_path, **{"libcucore_cpu.so": library(tmp_path, source)}))[0]
+    assert problems == ["cucore/lib/libcucore_cpu.so does not show __jit_debug_*"]
 
 
 @needs_compiler
