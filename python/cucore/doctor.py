@@ -187,13 +187,12 @@ def visible_devices() -> Iterator[Finding]:
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     details = {"value": text, "devices": there, "visible": seen}
     if seen == 0:
-        allowed = "0" if there == 1 else f"0 to {there - 1}"
-        message = f'CUDA_VISIBLE_DEVICES="{text}" hides every device: the numbers that exist are {allowed}'
+        allowed = "only device 0 exists" if there == 1 else f"the numbers that exist are 0 to {there - 1}"
+        message = f'CUDA_VISIBLE_DEVICES="{text}" hides every device: {allowed}'
         yield Finding(name, "problem", message, ["unset CUDA_VISIBLE_DEVICES"], details)
     elif seen < len(entries):
-        message = (
-            f'CUDA_VISIBLE_DEVICES="{text}" lists {len(entries)} devices, and only the first {seen} of the list exist'
-        )
+        exist = "only the first of them exists" if seen == 1 else f"only the first {seen} of them exist"
+        message = f'CUDA_VISIBLE_DEVICES="{text}" lists {len(entries)} devices, and {exist}'
         yield Finding(name, "warning", message, [f"export CUDA_VISIBLE_DEVICES={','.join(entries[:seen])}"], details)
     else:
         yield Finding(name, "ok", f"{seen} of {there} devices are visible", details=details)
