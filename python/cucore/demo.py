@@ -72,7 +72,8 @@ def demo(n: int = 1 << 22, as_json: bool = False) -> int:
             device = Device()
             device.set_current()
         except Exception as error:
-            reason = isinstance(error, ImportError) and mixed.summary() or f"no device can be used: {first_sentence(error)}"
+            reason = mixed.summary() if isinstance(error, ImportError) else ""
+            reason = reason or f"no device can be used: {first_sentence(error)}"
             return report.end(1, f"{reason} (cucore doctor says what to do)")
     from cuda.pathfinder import DynamicLibNotFoundError
 
