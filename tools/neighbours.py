@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -23,6 +24,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "neighbours"
 BEGIN, END = "<!-- matrix -->", "<!-- end of matrix -->"
+
+
+class NoWheel(Exception):
+    """A package has no wheel for this architecture and this Python."""
+
+
+def install(python: Path, wheels: list[str]) -> None:
+    command = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", *wheels]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    missing = re.findall(r"No matching distribution found for (\S+)", done.stderr)
+    if missing and "ConnectionError" not in done.stderr:  # an index that answers, and does not have it
+        python_version = ".".join(platform.python_version_tuple()[:2])
+        raise NoWheel(f"{missing[0]} has no wheel for {platform.machine()} and Python {python_version}")
+    if done.returncode:
+        raise RuntimeError(f"pip install failed: {done.stderr.strip()}")
 
 
 def site_packages(python: Path) -> Path:
@@ -51,8 +67,7 @@ def prepare(package: dict[str, Any], build: Path) -> Path:
     mark = folder / "wheels.json"
     if not mark.exists() or json.loads(mark.read_text()) != package["wheels"]:
         venv.create(folder, with_pip=True, clear=True)
-        command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", *package["wheels"]]
-        subprocess.run(command, check=True)
+        install(python, package["wheels"])
         mark.write_text(json.dumps(package["wheels"]))
     site = site_packages(python)
     own = site / "nvidia"
@@ -88,10 +103,10 @@ def run(package: dict[str, Any], python: Path) -> tuple[str, list[str], list[str
 
 
 def table(rows: list[tuple[str, str, list[str], list[str]]], others: list[dict[str, str]]) -> str:
-    today = time.strftime("%Y-%m-%d")
+    today = time.strftime("%Y\u2011%m\u2011%d")  # hyphens that do not break the line
     lines = ["| package | version | runs | does not run, and why | last run |", "|---|---|---|---|---|"]
     for name, version, good, bad in rows:
-        lines.append(f"| {name} | {version} | {', '.join(good) or '-'} | {'; '.join(bad) or '-'} | {today} |")
+        lines.append(f"| {name} | {version} | {', '.join(good) or '-'} | {'; '.join(bad) or '-'} | {today}, {platform.machine()} |")
     for other in others:
         lines.append(f"| {other['name']} | - | - | {other['why']} | - |")
     return "\n".join(lines)
@@ -104,19 +119,25 @@ def main() -> int:
     options.add_argument("names", nargs="*", help="packages; default: all")
     arguments = options.parse_args()
     facts = json.loads((FOLDER / "packages.json").read_text())
-    rows = []
+    rows: list[tuple[str, str, list[str], list[str]]] = []
+    failed = False
     for package in facts["packages"]:
         if arguments.names and package["name"] not in arguments.names:
             continue
         print(f"==> {package['name']}", flush=True)
-        rows.append((package["name"], *run(package, prepare(package, arguments.build.resolve()))))
+        try:
+            version, good, bad = run(package, prepare(package, arguments.build.resolve()))
+            failed = failed or bool(bad)
+        except NoWheel as error:  # nothing of ours is wrong
+            version, good, bad = "-", [], [str(error)]
+        rows.append((package["name"], version, good, bad))
     made = table(rows, facts["not_run"])
     print(made)
     if arguments.docs and not arguments.names:
         page = arguments.docs.read_text()
         head, rest = page.split(BEGIN)
         arguments.docs.write_text(f"{head}{BEGIN}\n{made}\n{END}{rest.split(END)[1]}")
-    return 1 if any(bad for *_, bad in rows) else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -24,11 +24,11 @@ static Lookup linkers_dlsym(void) {
   return lookup;
 }
 
-/* libcucore.so lies in the folder above this library's. */
+/* libcucore.so.0 lies in the folder above this library's. */
 static InPlaceOf load_cucore(void) {
   Dl_info info;
   if (!dladdr((void*)&load_cucore, &info) || !info.dli_fname) return NULL;
-  static const char name[] = "/../libcucore.so";
+  static const char name[] = "/../libcucore.so.0"; /* libcucore.so is a linker script in a wheel */
   const char* const slash = strrchr(info.dli_fname, '/');
   const size_t folder = slash ? (size_t)(slash - info.dli_fname) : 0;
   char* const path = slash ? malloc(folder + sizeof name) : NULL;

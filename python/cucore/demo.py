@@ -9,7 +9,7 @@ import time
 import warnings
 from typing import Any
 
-from . import terminal
+from . import mixed, terminal
 
 SOURCE = r"""
 extern "C" __global__ void saxpy(float a, const float* x, const float* y, float* out, size_t n) {
@@ -52,9 +52,12 @@ def missing() -> str:
 
 
 def first_sentence(error: BaseException) -> str:
-    """What is wrong, in one line: the last place that was tried says why it was the last."""
+    """What is wrong, in one line: for a list of places that were tried, what is above it or why the last one failed."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return lines[-1] if lines[0].endswith("Tried:") else lines[0]
+    if not lines[0].endswith("Tried:"):
+        return lines[0]
+    above = lines[0].removesuffix(" Tried:").rstrip(".")
+    return above if lines[-1].startswith("Set ") else lines[-1]  # the list may end with advice
 
 
 def demo(n: int = 1 << 22, as_json: bool = False) -> int:
@@ -69,7 +72,9 @@ def demo(n: int = 1 << 22, as_json: bool = False) -> int:
             device = Device()
             device.set_current()
         except Exception as error:
-            return report.end(1, f"no device can be used: {first_sentence(error)} (cucore doctor says what to do)")
+            reason = mixed.summary() if isinstance(error, ImportError) else ""
+            reason = reason or f"no device can be used: {first_sentence(error)}"
+            return report.end(1, f"{reason} (cucore doctor says what to do)")
     from cuda.pathfinder import DynamicLibNotFoundError
 
     try:

@@ -100,10 +100,8 @@ def packages() -> Iterator[Finding]:
         fix = [pip(f"pip uninstall -y {' '.join(theirs)}")] if theirs else []
         fix.append(pip(mixed.keep_ours()))
         if needed_by:
-            fix.append(
-                pip("pip install --find-links dist --no-index --no-deps cuda-core cuda-bindings cuda-pathfinder")
-            )
-        message = mixed.text().splitlines()[0].removesuffix(" Keep one of them:").removesuffix(" Put them back:")
+            fix.append(pip(mixed.metadata_wheels()))
+        message = mixed.summary()
         if needed_by:
             message += (
                 f" {', '.join(needed_by)} {require} NVIDIA's packages: the metadata wheels of `make wheel` satisfy them"
@@ -124,7 +122,7 @@ def packages() -> Iterator[Finding]:
             f"{', '.join(needed_by)} {require} NVIDIA's packages by name: the next pip install may put them over ours. "
             "The metadata wheels of `make wheel` satisfy them"
         )
-        fix = [pip("pip install --find-links dist --no-index --no-deps cuda-core cuda-bindings cuda-pathfinder")]
+        fix = [pip(mixed.metadata_wheels())]
         yield Finding("packages", "warning", message, fix, details)
         return
     yield Finding("packages", "ok", f"cucore {__version__} is whole", details={"folder": str(SITE), **details})
@@ -189,13 +187,12 @@ def visible_devices() -> Iterator[Finding]:
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     details = {"value": text, "devices": there, "visible": seen}
     if seen == 0:
-        allowed = "0" if there == 1 else f"0 to {there - 1}"
-        message = f'CUDA_VISIBLE_DEVICES="{text}" hides every device: the numbers that exist are {allowed}'
+        allowed = "only device 0 exists" if there == 1 else f"the numbers that exist are 0 to {there - 1}"
+        message = f'CUDA_VISIBLE_DEVICES="{text}" hides every device: {allowed}'
         yield Finding(name, "problem", message, ["unset CUDA_VISIBLE_DEVICES"], details)
     elif seen < len(entries):
-        message = (
-            f'CUDA_VISIBLE_DEVICES="{text}" lists {len(entries)} devices, and only the first {seen} of the list exist'
-        )
+        exist = "only the first of them exists" if seen == 1 else f"only the first {seen} of them exist"
+        message = f'CUDA_VISIBLE_DEVICES="{text}" lists {len(entries)} devices, and {exist}'
         yield Finding(name, "warning", message, [f"export CUDA_VISIBLE_DEVICES={','.join(entries[:seen])}"], details)
     else:
         yield Finding(name, "ok", f"{seen} of {there} devices are visible", details=details)

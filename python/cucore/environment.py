@@ -62,7 +62,7 @@ def _absolute(value: str) -> bool:
 
 def _checks(value: str) -> bool:
     words = [word.strip() for word in value.split(",") if word.strip()]
-    kinds = {"memory", "race", "init", "sync", "all"}
+    kinds = {"memory", "race", "init", "sync", "leak", "all"}
     return set(words) <= kinds | {"continue"} and bool(set(words) & kinds)
 
 
@@ -94,7 +94,7 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_CPU_TIMEOUT": (_seconds, "seconds, such as 10 or 0.5; 0 for no limit"),
     "CUCORE_CPU_SCHEDULE": (_schedule, "seed:N, such as seed:7"),
     "CUCORE_DEBUG": (_one_of("0", "1"), "0 or 1"),
-    "CUCORE_CHECK": (_checks, "a list of memory, race, init, sync and continue, or all"),
+    "CUCORE_CHECK": (_checks, "a list of memory, race, init, sync, leak and continue, or all"),
     "CUCORE_CHECK_SUPPRESS": (None, "a list of kind:pattern, or a file of them"),
     "CUCORE_COVERAGE": (None, "a folder"),
     "CUCORE_TRACE": (None, "a file or a folder"),

@@ -100,6 +100,22 @@ def text() -> str:
     )
 
 
+def summary() -> str:
+    """The first line of `text` without the announcement of its commands."""
+    return text().partition("\n")[0].removesuffix(" Keep one of them:").removesuffix(" Put them back:")
+
+
+def metadata_wheels() -> str:
+    """The command that installs our metadata wheels: from the folder that our wheel came from, if they are there."""
+    import shlex
+    from pathlib import Path
+
+    folder = Path(origin()).parent
+    here = origin().endswith(".whl") and any(folder.glob("cuda_core-*+cucore-*.whl"))
+    place = shlex.quote(str(folder)) if here else "dist"
+    return f"pip install --find-links {place} --no-index --no-deps cuda-core cuda-bindings cuda-pathfinder"
+
+
 def refuse(package: str) -> None:
     """Called where a package sees a mark of a mixture. Raises ImportError, except where `package` itself is whole and works.
 

@@ -37,7 +37,7 @@ def our_wheel(folder: Path) -> Path:
     assert spec is not None and spec.origin is not None
     site = Path(spec.origin).parents[1]
     version = metadata_wheels.tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    files = {}
+    files = {str(path.relative_to(site)): path.read_bytes() for path in (site / "cuda").glob("*.py")}
     for top in ("cucore", "cuda/core", "cuda/bindings", "cuda/pathfinder"):
         for path in sorted((site / top).rglob("*")):
             if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
@@ -210,10 +210,18 @@ def test_the_doctor_repairs_every_mixture_by_the_commands_it_prints(
     environment: Environment, wheels: Path, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     environment.install("--no-deps", "--force-reinstall", *(their_wheel(tmp_path, name) for name in names))
+    numpy = next(environment.python.parents[1].glob("lib/python*/site-packages")) / "numpy.py"
     try:
         info = environment.run("-m", "cucore", "info")
         assert info.returncode == 1 and "Traceback" not in info.stderr, info.stderr
         assert "are mixed" in info.stdout and "cucore doctor" in info.stdout
+        if names != ("cuda-pathfinder",):
+            numpy.write_text("")  # the demo looks for it first
+            demo = environment.run("-m", "cucore", "demo", "--json")
+            assert demo.returncode == 1 and "Traceback" not in demo.stderr, demo.stderr
+            provided = ", ".join(name.replace("-", ".") for name in names)
+            wanted = f"are mixed: both provide {provided}. (cucore doctor says what to do)"
+            assert json.loads(demo.stdout)["error"].endswith(wanted), demo.stdout
         for module in ("cuda.core", "cuda.bindings.driver"):
             done = environment.run("-c", f"import {module}")
             assert "are mixed: both provide" in done.stderr, done.stderr
@@ -235,6 +243,7 @@ def test_the_doctor_repairs_every_mixture_by_the_commands_it_prints(
         found = json.loads(environment.run("-m", "cucore", "doctor", "--json").stdout)["findings"]
         assert found[0]["name"] == "packages" and found[0]["status"] == "ok", found[0]
     finally:
+        numpy.unlink(missing_ok=True)
         restore(environment, wheels)
 
 
@@ -244,10 +253,16 @@ def test_files_that_an_uninstall_took_along_are_missed_and_put_back(
     environment.install("--no-deps", "--force-reinstall", *(their_wheel(tmp_path, name) for name in THEIRS))
     try:
         assert environment.run("-m", "pip", "uninstall", "-q", "-y", *THEIRS).returncode == 0
-        done = environment.run("-c", "from cuda.bindings import driver")
-        assert done.returncode == 1 and "has lost files of cuda.core, cuda.bindings, cuda.pathfinder" in done.stderr
         (wheel,) = wheels.glob("cucore-*.whl")
-        assert f"pip install --force-reinstall --no-deps {wheel}" in done.stderr
+        for program in (
+            "from cuda.bindings import driver",
+            "from cuda.core import Device",
+            "import cuda.core",
+            "import cuda.pathfinder",
+        ):
+            done = environment.run("-c", program)
+            assert done.returncode == 1 and "has lost files of cuda.core, cuda.bindings, cuda.pathfinder" in done.stderr
+            assert f"pip install --force-reinstall --no-deps {wheel}" in done.stderr
         assert "Traceback" not in environment.run("-m", "cucore", "info").stderr
         found = json.loads(environment.run("-m", "cucore", "doctor", "--json").stdout)["findings"][0]
         assert found["status"] == "problem" and len(found["fix"]) == 1

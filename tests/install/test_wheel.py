@@ -93,6 +93,35 @@ def test_cpp_programs_build_against_the_wheel(python: Path, tmp_path: Path) -> N
     assert "ok" in run(python, "bash", "-ec", script, str(ROOT / "tests" / "install" / "main.cpp"), folder=tmp_path)
 
 
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")
+def test_gdb_finds_the_kernels_of_the_stripped_library(python: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs/guide/debugging.md").read_text()
+    found = re.search(r"<!-- file: saxpy.py -->\n```python\n(.*?)```", page, re.S)
+    assert found is not None
+    (tmp_path / "saxpy.py").write_text(found[1])
+    commands = ("set breakpoint pending on", "break saxpy.cu:9", "run", "print n")
+    options = [f"--option={word}" for command in commands for word in ("-ex", command)]
+    out = run(python, "cucore", "gdb", "--option=-batch", *options, "saxpy.py", folder=tmp_path)
+    if "hit Breakpoint 1" not in out and "ptrace" in out:
+        pytest.skip("this system does not let a debugger start a program")
+    assert "hit Breakpoint 1" in out and "saxpy (n=256, a=2" in out and "$1 = 256" in out, out
+
+
+def test_programs_and_libraries_of_the_cpu_device_are_there(python: Path) -> None:
+    folder = next(python.parents[1].glob("lib/python*/site-packages")) / "cucore" / "lib"
+    assert os.access(folder / "cpu" / "bin" / "ptxas", os.X_OK)
+    stand_ins = folder.parent / "stand_ins"
+    assert [
+        path.name
+        for path in stand_ins.rglob("*")
+        if path.is_file() and path.read_bytes()[:2] == b"#!" and not os.access(path, os.X_OK)
+    ] == []
+    names = ("cpu/libcuda.so", "cpu/libcuda.so.1", "cpu/libcupti.so.12", "cpu/libcupti.so.13", "cpu/libnccl.so.2", "cpu/libnvidia-ml.so.1",
+             "cudart/libcudart.so.12", "cudart/libcudart.so.13")  # fmt: skip
+    for name in names:
+        run(python, str(python), "-c", f"import ctypes; ctypes.CDLL({str(folder / name)!r})", folder=folder)
+
+
 # ---- the recipes of docs/guide/testing.md, in an empty environment of every Python
 
 
@@ -157,3 +186,15 @@ def test_the_tutorial_and_the_demo_run_in_an_environment_of_every_python(project
             ["bash", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def test_cubins_of_nvrtc_and_nvjitlink_run_with_the_stand_ins_of_the_wheel(
+    project: tuple[Path, dict[str, str]],
+) -> None:
+    folder, environment = project
+    tests = ROOT / "tests" / "python" / "stand_ins" / "test_libraries.py"
+    options = ["-q", "--noconftest", "-p", "no:cacheprovider", "-c", "/dev/null", "-k", "_run or plugin_replaces"]
+    done = subprocess.run(
+        ["python", "-m", "pytest", *options, str(tests)], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and " passed" in done.stdout and "skipped" not in done.stdout, done.stdout + done.stderr

@@ -116,6 +116,10 @@ def test_the_demo_without_a_device_says_why_in_one_line() -> None:
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith("cucore demo: no device can be used: ") and done.stderr.count("\n") == 1
     assert json.loads(cucore("demo", "--json", CUDA_VISIBLE_DEVICES="5").stdout)["ok"] is False
+    if not Path("/dev/nvidiactl").exists():
+        done = cucore("demo", CUCORE_DEVICE="gpu")
+        reason = "CUCORE_DEVICE=gpu, but no GPU can be used"
+        assert done.stderr == f"cucore demo: no device can be used: {reason} (cucore doctor says what to do)\n"
 
 
 def test_the_demo_without_numpy_or_nvrtc_names_the_command(tmp_path: Path) -> None:
@@ -234,6 +238,7 @@ def test_the_doctor_says_which_devices_may_be_made_visible() -> None:
     assert found["device 0"]["status"] == "ok"
     status, found = findings(CUDA_VISIBLE_DEVICES="1,7", CUCORE_CPU_DEVICES="3")
     assert status == 0 and found["variable CUDA_VISIBLE_DEVICES"]["fix"] == ["export CUDA_VISIBLE_DEVICES=1"]
+    assert "only the first of them exists" in found["variable CUDA_VISIBLE_DEVICES"]["message"]
 
 
 @pytest.mark.cpu_only
@@ -303,7 +308,7 @@ def test_the_rules_of_variables_name_those_of_the_reference_page() -> None:
 ACCEPTED = {
     "CUCORE_DEVICE": ["cpu"], "CUCORE_CPU_DEVICES": ["1", "64"], "CUCORE_CPU_THREADS": ["4096"],
     "CUCORE_CPU_MEMORY": ["4G", "1.5 GiB", "1M", "2097152"], "CUCORE_CPU_TIMEOUT": ["0", "0.5", "1e3"],
-    "CUCORE_CHECK": ["memory, race", "all", "init,continue"], "CUCORE_CACHE_SIZE": ["0", "1.5"],
+    "CUCORE_CHECK": ["memory, race", "all", "init,continue", "leak"], "CUCORE_CACHE_SIZE": ["0", "1.5"],
     "CUCORE_CPU_ARCH": ["10.0", "sm_90", "121"], "CUCORE_CPU_W": ["8"], "CUCORE_CPU_QUICK": ["always"], "CUCORE_CPU_DUMP": ["ptx,asm"],
     "CUCORE_CPU_FEATURES": ["-avx512f,-avx2"],
     "CUCORE_CPU_SCHEDULE": ["seed:7", "seed:1,keep:p0.0.0.1,log:/tmp/x"],

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import check_wheel  # noqa: E402
 import coverage_lines  # noqa: E402
 import ctest_batches  # noqa: E402
+import neighbours  # noqa: E402
 import suites  # noqa: E402
 import tidy  # noqa: E402
 
@@ -43,10 +45,22 @@ def wheel(folder: Path, **files: bytes) -> Path:
     return path
 
 
+# One symbol for each line of cpu/exports.map.
+EXPORTED = ["cuInit", *(pattern.replace("[A-Z]*", "Init").replace("*", "x") for pattern in check_wheel.VISIBLE[1:])]
+
+
 @needs_compiler
 def test_valid_wheel_passes_the_check(tmp_path: Path) -> None:
-    clean = library(tmp_path, 'extern "C" int cuInit(unsigned) { return 0; }', "-fvisibility-inlines-hidden")
+    source = "".join(f'extern "C" int {name}() {{ return 0; }}\n' for name in EXPORTED)
+    clean = library(tmp_path, source, "-fvisibility-inlines-hidden")
     assert check_wheel.check(wheel(tmp_path, **{"libcucore_cpu.so": clean}))[0] == []
+
+
+@needs_compiler
+def test_a_device_that_hides_what_debuggers_need_is_reported(tmp_path: Path) -> None:
+    source = "".join(f'extern "C" int {name}() {{ return 0; }}\n' for name in EXPORTED if "jit_debug" not in name)
+    problems = check_wheel.check(wheel(tmp_path, **{"libcucore_cpu.so": library(tmp_path, source)}))[0]
+    assert problems == ["cucore/lib/libcucore_cpu.so does not show __jit_debug_*"]
 
 
 @needs_compiler
@@ -350,3 +364,40 @@ def test_tidy_checks_a_file_again_when_a_header_that_it_includes_changes(tmp_pat
     includes = tidy.Includes(tmp_path, [name for name in files if name.endswith(".hpp")])
     assert includes.all("cpu/a/a.cpp") == ["cpu/a/a.hpp", "cpu/b/b.hpp"]
     assert includes.all("src/x/y.cpp") == ["include/cucore/c.hpp", "src/x/z.hpp"]
+
+
+def test_a_package_without_a_wheel_is_a_row_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = ["--no-index", "--find-links", str(tmp_path), "no-such-package==1"]
+    with pytest.raises(neighbours.NoWheel, match=r"no-such-package==1 has no wheel for .* and Python 3"):
+        neighbours.install(Path(sys.executable), absent)
+    with pytest.raises(RuntimeError, match="pip install failed"):
+        neighbours.install(Path(sys.executable), ["--no-such-option"])
+    rows = {"packages": [{"name": "one", "wheels": absent}, {"name": "two", "wheels": []}], "not_run": []}
+    (tmp_path / "packages.json").write_text(json.dumps(rows))
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{neighbours.BEGIN}\n{neighbours.END}\nafter\n")
+    python = Path(sys.executable)
+
+    def prepare(package: dict[str, list[str]], build: Path) -> Path:
+        if package["wheels"]:
+            neighbours.install(python, package["wheels"])
+        return python
+
+    monkeypatch.setattr(neighbours, "FOLDER", tmp_path)
+    monkeypatch.setattr(neighbours, "prepare", prepare)
+    monkeypatch.setattr(neighbours, "run", lambda package, python: ("2.0", ["add"], []))
+    monkeypatch.setattr(sys, "argv", ["neighbours.py", "--docs", str(page)])
+    assert neighbours.main() == 0
+    lines = page.read_text().splitlines()
+    assert lines[4].startswith("| one | - | - | no-such-package==1 has no wheel") and lines[5].startswith(
+        "| two | 2.0 | add | - |"
+    )
+    monkeypatch.setattr(neighbours, "run", lambda package, python: ("2.0", [], ["add: wrong"]))
+    assert neighbours.main() == 1, "what does not run fails the target"
+
+
+def test_the_page_of_packages_has_a_row_for_each_of_them() -> None:
+    facts = json.loads((ROOT / "tests/neighbours/packages.json").read_text())
+    table = (ROOT / "docs/guide/packages.md").read_text().partition(neighbours.BEGIN)[2].partition(neighbours.END)[0]
+    names = [line.split("|")[1].strip() for line in table.strip().splitlines()[2:]]
+    assert names == [row["name"] for row in facts["packages"] + facts["not_run"]]

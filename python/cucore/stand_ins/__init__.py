@@ -48,7 +48,8 @@ def into_this_process() -> None:
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
     name_driver()
-    replace = ctypes.CDLL(str(LIBRARY_FOLDER / "libcucore.so")).cucore_replace_in_symbol_table
+    cucore = ctypes.CDLL(str(LIBRARY_FOLDER / "libcucore.so.0"))  # libcucore.so is a linker script in a wheel
+    replace = cucore.cucore_replace_in_symbol_table
     replace.argtypes, replace.restype = [ctypes.c_void_p], ctypes.c_size_t
     for name in ("nvrtc", "nvJitLink"):
         try:

@@ -65,7 +65,7 @@ def product(m: int, pair: bool) -> None:
         np.testing.assert_array_equal(c.get(), a.astype("f4") @ b.astype("f4"), err_msg=shape)
 
 
-@row("products, all shapes of loads")
+@row("products with all shapes of loads")
 def products() -> None:
     product(64, False)
     product(128, False)

@@ -16,7 +16,7 @@ TOOLKIT = Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13"
 PROGRAMS = {  # sources, and options of nvcc
     "launch syntax and printf": ("launch.cu",),
     "managed and constant variables": ("variables.cu",),
-    "several files with -rdc=true": ("rdc_main.cu", "rdc_part.cu", "-rdc=true"),
+    "relocatable code of several files": ("rdc_main.cu", "rdc_part.cu", "-rdc=true"),
     "streams, events, graphs and cooperative launches": ("streams.cu",),
     "textures": ("textures.cu",),
     "per-thread default streams": ("per_thread.cu", "--default-stream", "per-thread"),
