@@ -23,7 +23,8 @@ const char* launched_kernel(const trace::ApiCall& call) {
   if (name != "cuLaunchKernel" && name != "cuLaunchKernelEx") return nullptr;
   CUfunction function{};
   const std::size_t offset = name == "cuLaunchKernel" ? 0 : sizeof(void*);
-  std::memcpy(&function, static_cast<const std::byte*>(call.parameters) + offset, sizeof function);
+  std::memcpy(&function, static_cast<const std::byte*>(call.parameters) + offset,
+              sizeof(CUfunction));
   const char* kernel = nullptr;
   return Driver::instance().cuFuncGetName(&kernel, function) == CUDA_SUCCESS ? kernel : nullptr;
 }
@@ -69,7 +70,7 @@ void call_back_of_resources(const trace::ApiCall& call, const CurrentContext& co
   CUpti_SynchronizeData data{};
   data.context = context.handle;
   if (name == "cuStreamSynchronize" && call.parameters) {
-    std::memcpy(&data.stream, call.parameters, sizeof data.stream);
+    std::memcpy(&data.stream, call.parameters, sizeof(CUstream));
     if (subscriber.wants(CUPTI_CB_DOMAIN_SYNCHRONIZE, CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED))
       subscriber.call(CUPTI_CB_DOMAIN_SYNCHRONIZE, CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED,
                       &data);

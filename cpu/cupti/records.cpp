@@ -153,7 +153,7 @@ void add_graph(const Work& work) {
 template <class T>
 T parameter(const trace::ApiCall& call, std::size_t offset) {
   T value{};
-  std::memcpy(&value, static_cast<const std::byte*>(call.parameters) + offset, sizeof value);
+  std::memcpy(&value, static_cast<const std::byte*>(call.parameters) + offset, sizeof(T));
   return value;
 }
 

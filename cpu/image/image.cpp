@@ -200,7 +200,7 @@ void add_texts_of_fatbins(std::string_view body, std::uint32_t target,
   }
 }
 
-/// `maker` gets the tool that made the file, where the file says so.
+/// `maker` gets the tool that made the file, if the file names it.
 std::vector<std::string> texts_of_elf(std::string_view image, std::uint32_t target,
                                       std::string& maker) {
   const auto header = read_at<Elf64_Ehdr>(image, 0);

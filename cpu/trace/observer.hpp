@@ -30,7 +30,7 @@ struct Work {
 };
 
 /// A call of the driver API, or of the runtime API, on the calling thread. Without initializers:
-/// calls that nobody observes contain one.
+/// every call makes one, also without an observer.
 struct ApiCall {
   const char* function;    ///< its symbol
   const void* parameters;  ///< a struct of them; null where they are not known

@@ -13,7 +13,7 @@ struct PackedParameters {
   alignas(8) std::byte bytes[kMostParameterBytes];
 };
 
-/// References to the parameters of a call. They are copied only if somebody wants to see them, so
+/// References to the parameters of a call. They are copied only for an observer, so
 /// that an unobserved call pays nothing.
 template <class... P>
 class Parameters {

@@ -13,11 +13,11 @@
 
 namespace cucpu::trace {
 
-/// Who wants to know what happens.
+/// The consumers of events.
 enum Use : unsigned { kTimeline = 1, kObserver = 2 };
 extern std::atomic<unsigned> g_uses;
 
-/// Whether anybody does. All that a program pays for the timeline and for CUPTI while both are off.
+/// Whether there is a consumer: the only cost of the timeline and of CUPTI while both are off.
 inline bool is_on() noexcept { return g_uses.load(std::memory_order_relaxed) != 0; }
 inline bool has(Use use) noexcept { return g_uses.load(std::memory_order_relaxed) & use; }
 

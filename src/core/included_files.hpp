@@ -14,9 +14,9 @@ namespace cucore::detail {
 
 /// Every place where the compiler may look for a file that a source, or a file that it includes,
 /// names. The places do not depend on macros or on the order of the search: directives that #if
-/// leaves out count, and so do places behind the one where a file was found. Nothing where that
-/// cannot be said: a macro gives the name of a file, the text uses the date or the time, or there
-/// are too many places.
+/// leaves out count, and so do places after the first one that has the file. Nothing where they are
+/// unknown: a macro gives the name of a file, the text uses the date or the time, or there are too
+/// many places.
 std::optional<std::vector<std::string>> places_of_included_files(
     std::string_view code, const ProgramOptions& options, const std::vector<std::string>& folders);
 

@@ -147,13 +147,7 @@ class StridedMemoryView(_core._View):
     def _layout(self) -> _StridedLayout:
         return _StridedLayout(self.shape, self.strides, self._dl_type[1] * self._dl_type[2] // 8)
 
-    # ---- from other libraries' objects
-
-    @classmethod
-    def from_any_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
-        """From DLPack or the CUDA array interface, whichever the object has."""
-        view = _core.view_of_array(cls, obj, stream_ptr)
-        return _core.view_of_any(cls, obj, stream_ptr) if view is None else view
+    # ---- from other libraries' objects; from_any_interface() is C++, for its speed
 
     @classmethod
     def from_dlpack(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:

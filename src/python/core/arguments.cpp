@@ -409,21 +409,39 @@ void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t cou
   retain_in_list(list.ptr(), objects, count);
 }
 
+namespace {
+
+/// Whether an object, or the memory of a buffer, is among the last that a list keeps: launches of a
+/// loop use the same ones again and again.
+bool is_kept_recently([[maybe_unused]] PyObject* list, [[maybe_unused]] PyObject* object) noexcept {
+#ifndef Py_GIL_DISABLED
+  constexpr Py_ssize_t kLast = 16;
+  const Py_ssize_t size = PyList_GET_SIZE(list);
+  for (Py_ssize_t i = size; i-- > 0 && size - i <= kLast;) {
+    PyObject* const kept = PyList_GET_ITEM(list, i);
+    if (kept == object || is_held_memory_of(kept, object)) return true;
+  }
+#endif
+  return false;
+}
+
+}  // namespace
+
 void retain_in_list(PyObject* list, PyObject* const* objects, Py_ssize_t count) {
+  const nb::object alive = nb::borrow(list);  // the collector may run, and close the builder
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* object = objects[i];
     if (object == nullptr || Py_IsNone(object) || PyLong_CheckExact(object) ||
         PyFloat_CheckExact(object))
       continue;  // went by value
-    if (Py_TYPE(object) == usual.kernel_type) {
-#ifndef Py_GIL_DISABLED
-      const Py_ssize_t size = PyList_GET_SIZE(list);
-      if (size != 0 && PyList_GET_ITEM(list, size - 1) == object) continue;  // launched again
-#endif
-      if (PyList_Append(list, object) < 0) throw nb::python_error();
-      continue;
+    PyTypeObject* const type = Py_TYPE(object);
+    if (type == usual.kernel_type || type == usual.buffer_type) {
+      if (is_kept_recently(list, object)) continue;
+    } else if (const ValueType* const known = known_types.find(type);
+               known != nullptr && known->kind == ValueType::in_object) {
+      continue;  // a scalar of NumPy went by value, too
     }
-    const nb::object held = hold(object);
+    const nb::object held = type == usual.kernel_type ? nb::borrow(object) : hold(object);
     if (PyList_Append(list, held.ptr()) < 0) throw nb::python_error();
   }
 }

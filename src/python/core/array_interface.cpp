@@ -337,7 +337,8 @@ bool has_dlpack_alone(PyTypeObject* type) {
   return answer;
 }
 
-/// By whichever protocol an object has.
+}  // namespace
+
 nb::object view_of_any(nb::handle cls, nb::handle object, nb::handle stream) {
   if (has_dlpack_alone(Py_TYPE(object.ptr()))) return view_of_dlpack(cls, object, stream);
   const auto has = [&](const char* name) { return nb::hasattr(object, name); };
@@ -352,8 +353,6 @@ nb::object view_of_any(nb::handle cls, nb::handle object, nb::handle stream) {
          Py_TYPE(object.ptr())->tp_name);
 }
 
-}  // namespace
-
 void bind_array_interface(nb::module_& m) {
   // (code, bits, lanes) of a description such as "<f4"
   m.def("element_type", [](nb::handle description) {
@@ -364,7 +363,6 @@ void bind_array_interface(nb::module_& m) {
   m.def("view_of_cuda_array_interface", &view_of_cuda_array_interface, "cls"_a, "obj"_a,
         "stream_ptr"_a.none());
   m.def("view_of_dlpack", &view_of_dlpack, "cls"_a, "obj"_a, "stream_ptr"_a.none());
-  m.def("view_of_any", &view_of_any, "cls"_a, "obj"_a.none(), "stream_ptr"_a.none());
 }
 CUCORE_BIND(kBindRest, bind_array_interface)
 

@@ -71,6 +71,12 @@ PyObject* hold_name() {
 
 }  // namespace
 
+bool is_held_memory_of(PyObject* held, PyObject* buffer) noexcept {
+  static const nb::handle type = nb::type<HeldMemory>();
+  return type.is(reinterpret_cast<PyObject*>(Py_TYPE(held))) &&
+         self_of<HeldMemory>(held).buffer.is(nb::handle{buffer});
+}
+
 nb::object hold(nb::handle thing) {
   const HoldBy* const known = held_types.find(Py_TYPE(thing.ptr()));
   switch (known != nullptr ? *known : look_at(thing)) {

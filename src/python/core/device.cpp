@@ -11,6 +11,7 @@
 #include "../type_table.hpp"
 #include "device_properties.hpp"
 #include "py_buffer.hpp"
+#include "py_graph_builder.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 #include "usual.hpp"
@@ -430,8 +431,7 @@ void bind_device(nb::module_& m) {
       "create_graph_builder",
       [](nb::handle d) {
         const Context& context = bound_context(device_of(d.ptr()));
-        return helper("cuda.core.graph", "GraphBuilder")
-            .attr("_init")(wrap(Stream::create(context)));
+        return make_graph_builder(wrap(Stream::create(context)));
       },
       "Start capturing work into a graph.");
   cls.def(

@@ -205,20 +205,18 @@ PyObject* graph_upload(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
 }
 
 /// The library's definition of a GraphDefinition, or of what a builder has built.
-nb::object definition_of(PyObject* source) {
+GraphDefinition definition_of(PyObject* source) {
   static PyObject* const name = PyUnicode_InternFromString("_def");
   if (is_graph_builder(source)) {
-    if (native_builder(source).is_built()) {
-      nb::object built = builder_slot(source, BuilderSlot::definition);
-      if (built.is_valid() && !built.is_none()) return built.attr(name);
-    }
-    PyErr_Clear();
+    if (const GraphBuilder& builder = native_builder(source); builder.is_built())
+      return builder.built();
     throw nb::value_error(
         "update(): the graph builder has built no graph: it is closed, or end_building() was not "
         "called");
   }
   const nb::object native = nb::steal(PyObject_GetAttr(source, name));
-  if (native.is_valid() && nb::isinstance<GraphDefinition>(native)) return native;
+  if (native.is_valid() && nb::isinstance<GraphDefinition>(native))
+    return nb::cast<const GraphDefinition&>(native);
   PyErr_Clear();
   PyErr_Format(PyExc_TypeError, "expected a GraphDefinition or a GraphBuilder, not %s",
                Py_TYPE(source)->tp_name);
@@ -229,8 +227,8 @@ PyObject* graph_update(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   static const Names<1> names{"source"};
   std::array<PyObject*, 1> given;
   parse("update", names, 1, 1, args, nargs, kwnames, given);
-  const nb::object definition = definition_of(given[0]);
-  self_of<PyGraph>(self).update(nb::cast<const GraphDefinition&>(definition));
+  const GraphDefinition source = definition_of(given[0]);
+  self_of<PyGraph>(self).update(source);
   Py_RETURN_NONE;
 }
 
@@ -365,6 +363,27 @@ static void schedule_release() {
         return 0;
       },
       nullptr);  // refused when many wait already, one of which will do it
+}
+
+GraphCompleteOptions complete_options(nb::handle options, Stream& upload) {
+  GraphCompleteOptions read;
+  if (options.is_none()) return read;
+  static constinit Member type{"cuda.core.graph._options", "GraphCompleteOptions"};
+  const nb::object given = options_of(options.ptr(), *type);
+  const auto is_set = [&](const char* name) {
+    const int truth = PyObject_IsTrue(nb::object{given.attr(name)}.ptr());
+    if (truth < 0) throw nb::python_error();
+    return truth != 0;
+  };
+  read.auto_free_on_launch = is_set("auto_free_on_launch");
+  read.device_launch = is_set("device_launch");
+  read.use_node_priority = is_set("use_node_priority");
+  if (const nb::object stream = given.attr("upload_stream"); !stream.is_none()) {
+    upload = stream_argument(stream.ptr(), "complete");
+    read.upload_stream = upload;
+    read.upload = true;
+  }
+  return read;
 }
 
 nb::object make_graph(const GraphDefinition& definition, const GraphCompleteOptions& options) {

@@ -142,19 +142,11 @@ static void bind_definition(nb::module_& m) {
       nb::call_guard<WithoutGil>());
   cls.def(
       "instantiate",
-      [](const D& d, bool auto_free, nb::handle upload, bool device_launch, bool priority) {
-        GraphCompleteOptions options;
-        options.auto_free_on_launch = auto_free;
-        Stream storage;
-        if (!upload.is_none()) {
-          options.upload_stream = stream_argument(upload.ptr(), "complete", storage);
-          options.upload = true;
-        }
-        options.device_launch = device_launch;
-        options.use_node_priority = priority;
-        return make_graph(d, options);
+      [](const D& d, nb::handle options) {
+        Stream upload;
+        return make_graph(d, complete_options(options, upload));
       },
-      "auto_free"_a, "upload"_a.none(), "device_launch"_a, "priority"_a);
+      "options"_a.none());
   cls.def("debug_dot_print", &D::debug_dot_print, nb::call_guard<WithoutGil>());
   cls.def("dot", [](const D& d, unsigned flags) {
     std::string text;

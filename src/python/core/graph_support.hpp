@@ -102,6 +102,9 @@ inline std::optional<CopyExtent> copy_extent(const std::optional<PyCopyExtent>& 
   return extent ? std::optional{copy_extent(*extent)} : std::nullopt;
 }
 
+/// Of a GraphCompleteOptions, a dict of its fields or None; `upload` keeps the stream they name.
+/// TypeError.
+GraphCompleteOptions complete_options(nb::handle options, Stream& upload);
 /// A cuda.core.graph.Graph made from a definition.
 nb::object make_graph(const GraphDefinition& definition, const GraphCompleteOptions& options);
 

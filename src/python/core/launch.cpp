@@ -265,6 +265,23 @@ PyObject* config_reduce(const LaunchConfig& c) {
   return reinterpret_cast<char*>(value) + known->offset;
 }
 
+constexpr std::size_t kMostUsual = 16;  // arguments of a fast path
+
+/// Arguments of the usual kinds for all parameters of a kernel. False where there are others.
+[[gnu::always_inline]] inline bool usual_arguments(const detail::KernelState& state,
+                                                   PyObject* const* args, std::size_t count,
+                                                   void** pointers, std::uint64_t* rooms) noexcept {
+  if (count > kMostUsual || !state.params_read.load(std::memory_order_acquire) ||
+      state.params.size() != count)
+    return false;
+  const ParamInfo* const params = state.params.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    pointers[i] = usual_argument(args[i], params[i], &rooms[i]);
+    if (pointers[i] == nullptr) return false;
+  }
+  return true;
+}
+
 /// The usual launch, all of it in one function that makes no other call but the driver's: objects
 /// of our own classes, a kernel that has run in the stream's context, arguments of the usual kinds.
 /// False when anything is not so, or the driver refuses: nothing has happened then, and the long
@@ -278,25 +295,48 @@ PyObject* config_reduce(const LaunchConfig& c) {
   const auto& stream = value_at<Stream>(args[0], usual.stream_at);
   const auto& config = value_at<PyLaunchConfig>(args[1], usual.config_at);
   detail::KernelState& state = *value_at<PyKernel>(args[2], usual.kernel_at).state();
-  constexpr std::size_t kMost = 16;
-  const auto count = static_cast<std::size_t>(nargs - 3);
-  if (call == nullptr || count > kMost || stream.is_closed() || config.cluster ||
-      config.is_cooperative || config.programmatic_stream_serialization ||
-      !state.params_read.load(std::memory_order_acquire) || state.params.size() != count)
+  if (call == nullptr || stream.is_closed() || config.cluster || config.is_cooperative ||
+      config.programmatic_stream_serialization)
     return false;
   const detail::ContextFunction* const known = state.known(stream.context_id());
   if (known == nullptr || known->has_local_memory) return false;
-  void* pointers[kMost];
-  std::uint64_t rooms[kMost];
-  const ParamInfo* const params = state.params.data();
-  for (std::size_t i = 0; i < count; ++i) {
-    pointers[i] = usual_argument(args[3 + i], params[i], &rooms[i]);
-    if (pointers[i] == nullptr) return false;
-  }
+  void* pointers[kMostUsual];
+  std::uint64_t rooms[kMostUsual];
+  if (!usual_arguments(state, args + 3, static_cast<std::size_t>(nargs - 3), pointers, rooms))
+    return false;
   return may_keep_lock(stream.handle()) &&
          call(known->function, config.grid.x, config.grid.y, config.grid.z, config.block.x,
               config.block.y, config.block.z, config.shmem_size, stream.handle(), pointers,
               nullptr) == CUDA_SUCCESS;
+}
+
+/// Whether the code of a kernel is loaded in a context, so that capturing a launch does not wait.
+bool is_loaded_in(const detail::KernelState& state, unsigned long long context) noexcept {
+  return state.known(context) != nullptr ||
+         (context != 0 && state.captured_in.load(std::memory_order_relaxed) == context);
+}
+
+/// The usual captured launch: objects of our own classes, a kernel whose code is loaded, arguments
+/// of the usual kinds. None of these run Python code. False when anything is not so: nothing has
+/// happened then. Throws where the driver refuses.
+bool try_fast_capture(PyObject* const* args, Py_ssize_t nargs) {
+  if (Py_TYPE(args[0]) == usual.stream_type || Py_TYPE(args[1]) != usual.config_type ||
+      Py_TYPE(args[2]) != usual.kernel_type)
+    return false;
+  const BuilderSlots builder = slots_of_open_builder(args[0]);
+  const Stream* const stream = builder.stream != nullptr ? plain_stream(builder.stream) : nullptr;
+  if (stream == nullptr || !may_keep_lock_in_capture()) return false;
+  const Kernel& kernel = value_at<PyKernel>(args[2], usual.kernel_at);
+  const detail::KernelState& state = *kernel.state();
+  void* pointers[kMostUsual];
+  std::uint64_t rooms[kMostUsual];
+  if (!is_loaded_in(state, stream->context_id()) ||
+      !usual_arguments(state, args + 3, static_cast<std::size_t>(nargs - 3), pointers, rooms))
+    return false;
+  detail::launch_kernel(*stream, value_at<PyLaunchConfig>(args[1], usual.config_at), kernel,
+                        pointers);
+  retain_in_list(builder.held, args + 2, nargs - 2);
+  return true;
 }
 
 /// A captured launch. It names the kernel, not its function, so that the graph's nodes can be asked
@@ -306,10 +346,7 @@ void capture_launch(const OpenBuilder& builder, const Stream& stream, const Laun
                     Py_ssize_t count) {
   detail::KernelState& state = *kernel.state();
   const unsigned long long context = stream.context_id();
-  const bool is_loaded =
-      state.known(context) != nullptr ||
-      (context != 0 && state.captured_in.load(std::memory_order_relaxed) == context);
-  if (is_loaded && may_keep_lock_in_capture()) {
+  if (is_loaded_in(state, context) && may_keep_lock_in_capture()) {
     detail::launch_kernel(stream, config, kernel, packed.pointers());
   } else {  // loading the code may wait
     const Stream held = stream;
@@ -333,6 +370,7 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
                  nargs);
     return nullptr;
   }
+  if (try_fast_capture(args, nargs)) Py_RETURN_NONE;
   static PyTypeObject* const config_type =
       reinterpret_cast<PyTypeObject*>(nb::type<PyLaunchConfig>().ptr());
   if (!PyObject_TypeCheck(args[1], config_type)) {
@@ -389,9 +427,10 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   return guarded<launch_function>(nullptr, args, nargs, kwnames);
 }
 
-/// What Python calls.
-PyObject* launch_entry(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                       PyObject* kwnames) noexcept {
+/// What Python calls. Flat: calls of small functions would take a sixth of the time of a launch
+/// with many arguments.
+[[gnu::flatten]] PyObject* launch_entry(PyObject*, PyObject* const* args, Py_ssize_t nargs,
+                                        PyObject* kwnames) noexcept {
   if (kwnames == nullptr && try_fast_launch(args, nargs)) [[likely]]
     Py_RETURN_NONE;
   return launch_general(args, nargs, kwnames);

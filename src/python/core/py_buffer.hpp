@@ -180,6 +180,8 @@ void end_view(PyObject* buffer);
 /// memory of a Buffer, an event, a texture; of a tuple what keeps its elements. Anything else keeps
 /// itself.
 nb::object hold(nb::handle thing);
+/// Whether `held` is what hold() made of this buffer.
+bool is_held_memory_of(PyObject* held, PyObject* buffer) noexcept;
 
 // Methods of Buffer, in buffer_copy.cpp.
 PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nargs,

@@ -2,6 +2,7 @@
 // stream.cpp: cuda.core.Stream and the two default streams.
 #include "core/relaxed.hpp"
 #include "protection.hpp"
+#include "py_graph_builder.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 #include "values.hpp"
@@ -260,8 +261,7 @@ void bind_stream(nb::module_& m) {
       "create_graph_builder",
       [](nb::handle s) {
         open_stream(s.ptr());
-        static constinit Member builder{"cuda.core.graph", "GraphBuilder"};
-        return nb::object((*builder).attr("_init")(s));
+        return make_graph_builder(nb::borrow(s));
       },
       "Start capturing work into a graph through this stream.");
   cls.def_static(

@@ -185,13 +185,13 @@ namespace {
 /// What is known of a type that was passed as a stream.
 struct BuilderType {
   bool is_builder = false;
-  std::array<Py_ssize_t, 4> offsets{};  // of the slots, by BuilderSlot; 0: ask Python
+  std::array<Py_ssize_t, 3> offsets{};  // of the slots, by BuilderSlot; 0: ask Python
 };
 
-std::array<PyObject*, 4>& slot_names() {
-  static std::array<PyObject*, 4> names{
-      PyUnicode_InternFromString("_stream"), PyUnicode_InternFromString("_native"),
-      PyUnicode_InternFromString("_held"), PyUnicode_InternFromString("_definition")};
+std::array<PyObject*, 3>& slot_names() {
+  static std::array<PyObject*, 3> names{PyUnicode_InternFromString("_stream"),
+                                        PyUnicode_InternFromString("_native"),
+                                        PyUnicode_InternFromString("_held")};
   return names;
 }
 
@@ -233,8 +233,8 @@ nb::object builder_slot(PyObject* builder, BuilderSlot slot) {
   return nb::steal(PyObject_GetAttr(builder, slot_names()[index]));
 }
 
-OpenBuilder open_builder(PyObject* object) noexcept {
-  static const nb::handle type = nb::type<GraphBuilder>();
+BuilderSlots slots_of_open_builder(PyObject* object) noexcept {
+  static const nb::handle type = nb::type<PyGraphBuilder>();
   const BuilderType* const known = builder_types.find(Py_TYPE(object));
   if (known == nullptr || !known->is_builder) return {};
   const auto read = [&](BuilderSlot slot) -> PyObject* {
@@ -247,9 +247,15 @@ OpenBuilder open_builder(PyObject* object) noexcept {
   PyObject* const held = read(BuilderSlot::held);
   if (native == nullptr || stream == nullptr || held == nullptr || PyList_CheckExact(held) == 0 ||
       !type.is(reinterpret_cast<PyObject*>(Py_TYPE(native))) ||
-      !nb::inst_ptr<GraphBuilder>(native)->is_building())
+      !nb::inst_ptr<PyGraphBuilder>(native)->is_building())
     return {};
-  return {nb::borrow(stream), nb::borrow(held)};
+  return {stream, held};
+}
+
+OpenBuilder open_builder(PyObject* object) noexcept {
+  const BuilderSlots slots = slots_of_open_builder(object);
+  if (slots.stream == nullptr) return {};
+  return {nb::borrow(slots.stream), nb::borrow(slots.held)};
 }
 
 const Stream& stream_argument(PyObject* object, const char* function, Stream& storage) {

@@ -188,15 +188,20 @@ const Stream& stream_argument(PyObject* object, const char* function, Stream& st
 bool is_graph_builder(PyObject* object);
 /// What a slot of a GraphBuilder holds, read without a Python call; invalid with an exception set
 /// when it is empty.
-enum class BuilderSlot : unsigned char { stream, native, held, definition };
+enum class BuilderSlot : unsigned char { stream, native, held };
 nb::object builder_slot(PyObject* builder, BuilderSlot slot);
-/// What a captured launch reads of a GraphBuilder; held, because arguments may be asked by Python
-/// code, which may close the builder.
+/// What a captured launch reads of a GraphBuilder: borrowed, until Python code runs.
+struct BuilderSlots {
+  PyObject* stream = nullptr;
+  PyObject* held = nullptr;  ///< a list
+};
+/// Of a builder that is building; null where it is not, or a slot can be read by Python only.
+BuilderSlots slots_of_open_builder(PyObject* object) noexcept;
+/// The same, held: arguments may be asked by Python code, which may close the builder.
 struct OpenBuilder {
   nb::object stream{};
   nb::object held{};  ///< a list
 };
-/// Of a builder that is building; invalid where it is not, or a slot can be read by Python only.
 OpenBuilder open_builder(PyObject* object) noexcept;
 /// The stream `__cuda_stream__` answers; `object` is kept alive by it.
 Stream foreign_stream(nb::handle object);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// view.cpp: the object under cuda.core.utils.StridedMemoryView, and the two ways to fill it that
-// are used most: from a NumPy array and from a DLPack capsule. array_interface.cpp has the others.
+// view.cpp: the object under cuda.core.utils.StridedMemoryView. view_numpy.cpp, view_foreign.cpp
+// and array_interface.cpp fill it.
 #include "view.hpp"
 
 #include <Python.h>
@@ -10,12 +10,17 @@
 #include <cstring>
 #include <utility>
 
-#include "../type_table.hpp"
+#include "cucore/driver.hpp"
 
 namespace cucore::python {
 namespace {
 
-/// Where memory lies and how it is laid out; what each field means is said in _strided.py.
+/// Dimensions whose extents and strides lie in the object itself.
+constexpr std::int32_t kFewDimensions = 4;
+
+/// Where memory lies and how it is laid out; what each field means is said in _strided.py. A view
+/// of another library's array holds that as numbers, and makes an object of each when it is first
+/// read: most views are made to read an address and a shape.
 struct View {
   PyObject_HEAD PyObject* ptr;
   PyObject* shape;
@@ -31,6 +36,16 @@ struct View {
   PyObject* weak;
   std::int64_t* lent;  // shape and strides of a tensor that C code has borrowed; null before
   std::size_t lent_rank;
+  // What fields that are null are made of.
+  bool has_numbers;
+  bool is_packed;       // no strides
+  bool may_be_managed;  // the driver has not been asked
+  std::int32_t rank;
+  DLDevice device;
+  DLDataType type;
+  std::uintptr_t address;
+  std::int64_t few[2 * kFewDimensions];  // extents, then strides
+  std::int64_t* many;                    // the same for more dimensions
 };
 
 constexpr std::size_t kFields[] = {
@@ -59,6 +74,7 @@ void dealloc(PyObject* self) {
   if (reinterpret_cast<View*>(self)->weak != nullptr) PyObject_ClearWeakRefs(self);
   clear(self);
   PyMem_Free(reinterpret_cast<View*>(self)->lent);
+  PyMem_Free(reinterpret_cast<View*>(self)->many);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -67,15 +83,9 @@ void dealloc(PyObject* self) {
 #define CUCORE_MEMBER(name, place) \
   { name, T_OBJECT_EX, offsetof(View, place), 0, nullptr }
 PyMemberDef members[] = {
-    CUCORE_MEMBER("ptr", ptr),
-    CUCORE_MEMBER("shape", shape),
-    CUCORE_MEMBER("strides", strides),
-    CUCORE_MEMBER("device_id", device_id),
     CUCORE_MEMBER("is_device_accessible", is_device_accessible),
     CUCORE_MEMBER("readonly", readonly),
     CUCORE_MEMBER("exporting_obj", exporting_obj),
-    CUCORE_MEMBER("_dl_type", dl_type),
-    CUCORE_MEMBER("_dl_device", dl_device),
     CUCORE_MEMBER("_dtype", dtype),
     CUCORE_MEMBER("_owner", owner),
     {"__weaklistoffset__", T_PYSSIZET, offsetof(View, weak), READONLY, nullptr},
@@ -106,39 +116,141 @@ nb::object number(std::int64_t value) {
   return made;
 }
 
+nb::object tuple_of(const std::int64_t* values, std::int32_t count) {
+  nb::object made = nb::steal(PyTuple_New(count));
+  if (!made.is_valid()) throw nb::python_error();
+  for (std::int32_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(made.ptr(), i, number(values[i]).release().ptr());
+  return made;
+}
+
+/// Managed memory is a kind of device of its own. Memory that the driver does not know is for its
+/// exporter to say.
+nb::object device_tuple(View* view) {
+  if (std::exchange(view->may_be_managed, false)) {
+    const auto managed = cucore::detail::managed_memory(static_cast<CUdeviceptr>(view->address));
+    if (!managed && view->exporting_obj != nullptr)
+      return nb::handle{view->exporting_obj}.attr("__dlpack_device__")();
+    if (managed.value_or(false)) view->device.device_type = kDLCUDAManaged;
+  }
+  static PyObject* const host = Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0);
+  const DLDevice device = view->device;
+  if (device.device_type == kDLCPU && device.device_id == 0) return nb::borrow(host);
+  nb::object made = nb::steal(Py_BuildValue("(ii)", static_cast<int>(device.device_type),
+                                            static_cast<int>(device.device_id)));
+  if (!made.is_valid()) throw nb::python_error();
+  return made;
+}
+
+/// What a field that is null is made of the numbers.
+nb::object make_field(View* view, std::size_t offset) {
+  const std::int64_t* const extents = view->many != nullptr ? view->many : view->few;
+  switch (offset) {
+    case offsetof(View, ptr):
+      return nb::steal(PyLong_FromUnsignedLongLong(view->address));
+    case offsetof(View, shape):
+      return tuple_of(extents, view->rank);
+    case offsetof(View, strides):
+      return view->is_packed ? nb::none() : tuple_of(extents + view->rank, view->rank);
+    case offsetof(View, device_id): {
+      const DLDeviceType kind = view->device.device_type;
+      return number(kind == kDLCUDA || kind == kDLCUDAManaged ? view->device.device_id : -1);
+    }
+    case offsetof(View, dl_type):
+      return dl_type_tuple(view->type);
+    default:
+      return device_tuple(view);
+  }
+}
+
+/// A field, borrowed; made where it has not been read before. Null where the view is empty.
+PyObject* field_object(PyObject* self, std::size_t offset) {
+  PyObject*& place = field(self, offset);
+  auto* const view = reinterpret_cast<View*>(self);
+  if (place == nullptr && view->has_numbers) {
+    nb::object made = make_field(view, offset);
+    if (!made.is_valid()) throw nb::python_error();
+    if (place == nullptr) place = made.release().ptr();  // an exporter that was asked may have read
+  }
+  return place;
+}
+
+/// A field that is made when it is read. `closure` is its offset.
+PyObject* get_field(PyObject* self, void* closure) noexcept {
+  try {
+    const nb::ft_object_guard alone{nb::handle{self}};
+    PyObject* const value = field_object(self, reinterpret_cast<std::uintptr_t>(closure));
+    if (value == nullptr) PyErr_SetString(PyExc_AttributeError, "the view is empty");
+    return Py_XNewRef(value);
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+int set_field(PyObject* self, PyObject* value, void* closure) noexcept {
+  if (value == nullptr) {
+    PyErr_SetString(PyExc_AttributeError, "an attribute of a view cannot be deleted");
+    return -1;
+  }
+  const nb::ft_object_guard alone{nb::handle{self}};
+  PyObject* const old =
+      std::exchange(field(self, reinterpret_cast<std::uintptr_t>(closure)), Py_NewRef(value));
+  Py_XDECREF(old);
+  return 0;
+}
+
+#define CUCORE_FIELD(name, place, doc) \
+  { name, &get_field, &set_field, doc, reinterpret_cast<void*>(offsetof(View, place)) }
+PyGetSetDef fields[] = {
+    CUCORE_FIELD("ptr", ptr, "The address of the first element."),
+    CUCORE_FIELD("shape", shape, "The extents, a tuple."),
+    CUCORE_FIELD("strides", strides,
+                 "Distances in elements, a tuple; None where the exporter gave none: packed in C "
+                 "order."),
+    CUCORE_FIELD("device_id", device_id, "The number of the CUDA device; -1 for host memory."),
+    CUCORE_FIELD("_dl_type", dl_type, nullptr),
+    CUCORE_FIELD("_dl_device", dl_device, nullptr),
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+#undef CUCORE_FIELD
+
 }  // namespace
 
 nb::object make_view(nb::handle type, const DLTensor& t, bool readonly, PyObject* exporter,
                      nb::object owner) {
   auto* python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
-  nb::object object = nb::steal(python_type->tp_alloc(python_type, 0));
+  nb::object object = nb::steal(python_type->tp_alloc(python_type, 0));  // all of it is zero
   if (!object.is_valid()) throw nb::python_error();
   auto* view = reinterpret_cast<View*>(object.ptr());
-  view->ptr = PyLong_FromUnsignedLongLong(reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset);
-  view->shape = PyTuple_New(t.ndim);
-  const bool packed = t.strides == nullptr || t.ndim == 0;
-  view->strides = packed ? Py_NewRef(Py_None) : PyTuple_New(t.ndim);
-  if (view->ptr == nullptr || view->shape == nullptr || view->strides == nullptr)
-    throw nb::python_error();
-  for (std::int32_t i = 0; i < t.ndim; ++i) {
-    PyTuple_SET_ITEM(view->shape, i, number(t.shape[i]).release().ptr());
-    if (!packed) PyTuple_SET_ITEM(view->strides, i, number(t.strides[i]).release().ptr());
+  const auto rank = static_cast<std::size_t>(t.ndim);
+  std::int64_t* numbers = view->few;
+  if (t.ndim > kFewDimensions) {
+    numbers = view->many =
+        static_cast<std::int64_t*>(PyMem_Malloc(2 * rank * sizeof(std::int64_t)));
+    if (numbers == nullptr) throw std::bad_alloc{};
   }
-  const DLDeviceType kind = t.device.device_type;
-  const bool on_device = kind == kDLCUDA || kind == kDLCUDAManaged;
-  view->device_id = number(on_device ? t.device.device_id : -1).release().ptr();
-  view->is_device_accessible = PyBool_FromLong(kind != kDLCPU);
-  view->readonly = PyBool_FromLong(readonly);
+  view->is_packed = t.strides == nullptr || t.ndim == 0;
+  for (std::size_t i = 0; i < rank; ++i) {
+    numbers[i] = t.shape[i];
+    numbers[rank + i] = view->is_packed ? 0 : t.strides[i];
+  }
+  view->rank = t.ndim;
+  view->device = t.device;
+  view->type = t.dtype;
+  view->address = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
+  view->has_numbers = true;
+  view->is_device_accessible = Py_NewRef(t.device.device_type != kDLCPU ? Py_True : Py_False);
+  view->readonly = Py_NewRef(readonly ? Py_True : Py_False);
   view->exporting_obj = Py_NewRef(exporter);
-  view->dl_type = dl_type_tuple(t.dtype).release().ptr();
-  static PyObject* const host = Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0);
-  view->dl_device =
-      kind == kDLCPU && t.device.device_id == 0
-          ? Py_NewRef(host)
-          : Py_BuildValue("(ii)", static_cast<int>(kind), static_cast<int>(t.device.device_id));
-  if (view->dl_device == nullptr) throw nb::python_error();
   view->dtype = Py_NewRef(Py_None);
   view->owner = owner.is_valid() ? owner.release().ptr() : Py_NewRef(Py_None);
+  return object;
+}
+
+nb::object make_device_view(nb::handle type, const DLTensor& tensor, PyObject* exporter) {
+  nb::object object = make_view(type, tensor, false, exporter, {});
+  reinterpret_cast<View*>(object.ptr())->may_be_managed = true;
   return object;
 }
 
@@ -151,6 +263,9 @@ void lend_view(PyObject* object, DLTensor* out) {
     throw nb::python_error();
   }
   auto* const view = reinterpret_cast<View*>(object);
+  const nb::ft_object_guard alone{nb::handle{object}};
+  for (const PyGetSetDef* lazy = fields; lazy->name != nullptr; ++lazy)
+    static_cast<void>(field_object(object, reinterpret_cast<std::uintptr_t>(lazy->closure)));
   int code = 0;
   int bits = 0;
   int lanes = 0;
@@ -206,63 +321,28 @@ void lend_view(PyObject* object, DLTensor* out) {
 
 namespace {
 
-/// The elements of a buffer as DLPack names them; false for what has no plain name here.
-bool element_type(const char* format, Py_ssize_t size, DLDataType& out) {
-  if (format == nullptr || size > 16) return false;
-  out.lanes = 1;
-  out.bits = static_cast<std::uint8_t>(size * 8);
-  const bool complex = format[0] == 'Z';
-  const char code = format[complex ? 1 : 0];
-  if (code == '\0' || format[complex ? 2 : 1] != '\0') return false;
-  if (complex) return out.code = kDLComplex, code == 'f' || code == 'd';
-  if (std::strchr("bhilq", code) != nullptr) return out.code = kDLInt, true;
-  if (std::strchr("BHILQ", code) != nullptr) return out.code = kDLUInt, true;
-  if (std::strchr("efd", code) != nullptr) return out.code = kDLFloat, true;
-  return out.code = kDLBool, code == '?';
+/// from_any_interface(cls, obj, stream_ptr=None)
+PyObject* from_any_interface(PyObject* cls, PyObject* const* args, Py_ssize_t nargs,
+                             PyObject* kwnames) {
+  static const Names<2> names{"obj", "stream_ptr"};
+  std::array<PyObject*, 2> given;
+  parse("from_any_interface", names, 2, 1, args, nargs, kwnames, given);
+  const nb::handle type{cls};
+  PyObject* const stream = given[1] != nullptr ? given[1] : Py_None;
+  nb::object view = is_numpy_array(given[0]) ? view_of_numpy(type, given[0])
+                                             : view_of_foreign(type, given[0], stream);
+  if (view.is_none()) view = view_of_any(type, nb::handle{given[0]}, nb::handle{stream});
+  return view.release().ptr();
 }
 
-bool is_numpy_array(PyObject* object) {
-  static TypeTable<bool> known;
-  PyTypeObject* type = Py_TYPE(object);
-  if (const bool* answer = known.find(type)) return *answer;
-  const bool answer = std::strcmp(type->tp_name, "numpy.ndarray") == 0;
-  known.add(type, answer);
-  return answer;
-}
-
-/// view_of_array(cls, obj, stream_ptr): a view of an ordinary array of NumPy, PyTorch or CuPy; None
-/// for anything else, which is then asked by DLPack.
-PyObject* view_of_array(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*) {
-  constexpr int kMostDimensions = 64;
-  if (nargs != 3)
-    return PyErr_Format(PyExc_TypeError, "view_of_array() takes a class, an array and a stream");
-  PyObject* array = args[1];
-  if (!is_numpy_array(array))
-    return view_of_foreign(nb::handle{args[0]}, array, args[2]).release().ptr();
-  Py_buffer buffer;
-  if (PyObject_GetBuffer(array, &buffer, PyBUF_RECORDS_RO) < 0) {
-    PyErr_Clear();
-    Py_RETURN_NONE;
-  }
-  // The view keeps the array, and the array its memory: the buffer itself can go.
-  const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> held{&buffer, &PyBuffer_Release};
-  DLTensor t{};
-  std::int64_t strides[kMostDimensions];
-  bool plain =
-      buffer.ndim <= kMostDimensions && element_type(buffer.format, buffer.itemsize, t.dtype);
-  for (int i = 0; plain && i < buffer.ndim; ++i) {
-    plain = buffer.strides[i] % buffer.itemsize == 0;
-    strides[i] = plain ? buffer.strides[i] / buffer.itemsize : 0;
-  }
-  if (!plain) Py_RETURN_NONE;
-  t.data = buffer.buf;
-  t.device = {kDLCPU, 0};
-  t.ndim = buffer.ndim;
-  static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
-  t.shape = reinterpret_cast<std::int64_t*>(buffer.shape);
-  t.strides = strides;
-  return make_view(nb::handle{args[0]}, t, buffer.readonly != 0, array, {}).release().ptr();
-}
+PyMethodDef methods[] = {
+    {"from_any_interface",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&guarded<from_any_interface>)),
+     METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+     "from_any_interface($cls, obj, stream_ptr=None)\n--\n\n"
+     "From DLPack or the CUDA array interface, whichever the object has."},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 }  // namespace
 
@@ -276,6 +356,8 @@ nb::object take_view(nb::handle type, nb::handle capsule, PyObject* exporter) {
 void bind_view(nb::module_& m) {
   PyType_Slot slots[] = {
       {Py_tp_members, members},
+      {Py_tp_getset, fields},
+      {Py_tp_methods, methods},
       {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
       {Py_tp_clear, reinterpret_cast<void*>(&clear)},
       {Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
@@ -288,9 +370,6 @@ void bind_view(nb::module_& m) {
   if (!type.is_valid()) throw nb::python_error();
   view_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
   m.attr("_View") = type;
-  add_function(
-      m, "view_of_array", &guarded<view_of_array>,
-      "view_of_array(cls, obj, stream_ptr, /)\n--\n\nA view of an ordinary array, or None.");
 }
 CUCORE_BIND(kBindRest, bind_view)
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // view_foreign.cpp: tensors of PyTorch and CuPy, asked for what a view needs without their DLPack
 // export, which costs them microseconds.
+#include <atomic>
 #include <cstring>
 #include <string>
 
 #include "../type_table.hpp"
-#include "cucore/driver.hpp"
 #include "view.hpp"
 
 namespace cucore::python {
@@ -36,13 +36,17 @@ Library library_of(PyObject* object) {
   return answer;
 }
 
-/// An attribute, by a name that is interned once.
+/// An attribute, by a name that is interned once. Where the class of the first object implements it
+/// in C, its function is called for other objects of that class without a lookup.
 class Name {
  public:
   explicit Name(const char* text) : object_{PyUnicode_InternFromString(text)} {}
-  [[nodiscard]] nb::object of(PyObject* object) const {
-    nb::object value = nb::steal(PyObject_GetAttr(object, object_));
+  [[nodiscard]] nb::object of(PyObject* object) {
+    const PyTypeObject* const known = type_.load(std::memory_order_acquire);
+    nb::object value = nb::steal(Py_TYPE(object) == known ? get_(object, closure_)
+                                                          : PyObject_GetAttr(object, object_));
     if (!value.is_valid()) throw nb::python_error();
+    if (known == nullptr) look_at(Py_TYPE(object));
     return value;
   }
   [[nodiscard]] nb::object call(PyObject* object) const {
@@ -53,7 +57,26 @@ class Name {
   }
 
  private:
+  [[gnu::noinline]] void look_at(PyTypeObject* type) {
+    PyTypeObject* none = nullptr;
+    if (!taken_.exchange(true)) {  // by one thread, once
+      const nb::object found =
+          nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), object_));
+      if (!found.is_valid()) return PyErr_Clear();
+      if (Py_TYPE(found.ptr()) != &PyGetSetDescr_Type) return;
+      const PyGetSetDef* const definition =
+          reinterpret_cast<PyGetSetDescrObject*>(found.ptr())->d_getset;
+      get_ = definition->get;
+      closure_ = definition->closure;
+      Py_INCREF(reinterpret_cast<PyObject*>(type));  // its address must not come to mean another
+      type_.compare_exchange_strong(none, type, std::memory_order_release);
+    }
+  }
   PyObject* object_;
+  std::atomic<PyTypeObject*> type_{nullptr};
+  std::atomic<bool> taken_{false};
+  getter get_ = nullptr;
+  void* closure_ = nullptr;
 };
 
 std::int64_t integer(PyObject* object) {
@@ -201,9 +224,9 @@ nb::object view_by_exchange(nb::handle type, PyObject* tensor, PyObject* stream_
 }
 
 nb::object view_of_torch(nb::handle type, PyObject* tensor, PyObject* stream_ptr) {
-  static const Name requires_grad{"requires_grad"}, layout{"layout"}, dtype{"dtype"},
-      is_cuda{"is_cuda"}, is_cpu{"is_cpu"}, get_device{"get_device"}, shape{"shape"},
-      stride{"stride"}, data_ptr{"data_ptr"};
+  static Name requires_grad{"requires_grad"}, layout{"layout"}, dtype{"dtype"}, is_cuda{"is_cuda"},
+      is_cpu{"is_cpu"}, get_device{"get_device"}, shape{"shape"}, stride{"stride"},
+      data_ptr{"data_ptr"};
   static const nb::handle strided = nb::getattr(nb::module_::import_("torch"), "strided").release();
   static ElementTypes types;
   if (!requires_grad.of(tensor).is(Py_False)) return nb::none();
@@ -239,8 +262,8 @@ nb::object view_of_torch(nb::handle type, PyObject* tensor, PyObject* stream_ptr
 }
 
 nb::object view_of_cupy(nb::handle type, PyObject* array, PyObject* stream_ptr) {
-  static const Name data{"data"}, ptr{"ptr"}, device_id{"device_id"}, shape{"shape"},
-      strides{"strides"}, dtype{"dtype"};
+  static Name data{"data"}, ptr{"ptr"}, device_id{"device_id"}, shape{"shape"}, strides{"strides"},
+      dtype{"dtype"};
   static ElementTypes types;
   DLTensor t{};
   // Ordering after CuPy's stream is left to its own export.
@@ -251,9 +274,6 @@ nb::object view_of_cupy(nb::handle type, PyObject* array, PyObject* stream_ptr) 
   const nb::object address = ptr.of(memory.ptr());
   t.data = PyLong_AsVoidPtr(address.ptr());
   if (t.data == nullptr) return PyErr_Clear(), nb::none();
-  // Managed memory, and memory that the driver does not know, is left to CuPy's own export.
-  if (cucore::detail::managed_memory(reinterpret_cast<CUdeviceptr>(t.data)).value_or(true))
-    return nb::none();
   t.device = {kDLCUDA, static_cast<std::int32_t>(integer(device_id.of(memory.ptr()).ptr()))};
   std::int64_t extents[kMostDimensions];
   std::int64_t steps[kMostDimensions];
@@ -267,7 +287,7 @@ nb::object view_of_cupy(nb::handle type, PyObject* array, PyObject* stream_ptr) 
   }
   t.shape = extents;
   t.strides = steps;
-  return make_view(type, t, false, array, {});
+  return make_device_view(type, t, array);
 }
 
 }  // namespace

@@ -819,3 +819,52 @@ def test_many_captured_launches_keep_each_kernel_and_buffer(device, stream, kern
     graph.close()
     stream.sync()
     assert gone(reference)
+
+
+def test_captured_launches_with_buffers_in_turn_keep_all_of_them(device, stream, kernel, cell):
+    buffers = [cell() for _ in range(40)]  # more than a launch can find among those kept last
+    builder = device.create_graph_builder().begin_building()
+    for buffer in buffers * 3:
+        launch(builder, ONE, kernel("add_one"), buffer, 1)
+    graph = builder.end_building().complete()
+    builder.close()
+    references = [weakref.ref(buffer) for buffer in buffers]
+    graph.launch(stream)
+    assert [number(buffer, stream) for buffer in buffers] == [3] * 40
+    del buffers, buffer
+    gc.collect()
+    assert all(reference() is not None for reference in references)
+    graph.close()
+    stream.sync()
+    assert gone(*references)
+
+
+def test_dropped_builder_ends_its_capture(device, stream, kernel, cell):
+    target = cell()
+    own = device.create_stream()
+    builder = own.create_graph_builder().begin_building()
+    launch(builder, ONE, kernel("add_one"), target, 1)
+    branches = builder.split(2)
+    del builder, branches
+    gc.collect()
+    launch(own, ONE, kernel("add_one"), target, 1)
+    own.sync()
+    assert number(target, stream) == 1  # executed, not captured
+
+
+def test_builder_used_twice_has_a_new_definition(device, stream, kernel, cell):
+    target = cell()
+    builder = device.create_graph_builder()
+    definitions = []
+    for count in (1, 2):
+        builder.begin_building()
+        for _ in range(count):
+            launch(builder, ONE, kernel("add_one"), target, 1)
+        definitions.append(builder.end_building().graph_definition)
+        assert builder.graph_definition is definitions[-1]
+        assert len(definitions[-1].nodes()) == count
+    assert definitions[0] != definitions[1]
+    builder.complete({"auto_free_on_launch": True}).launch(stream)
+    assert number(target, stream) == 2
+    with pytest.raises(TypeError, match="GraphCompleteOptions"):
+        builder.complete(3)

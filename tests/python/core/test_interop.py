@@ -6,7 +6,7 @@ import types
 import weakref
 
 import pytest
-from cuda.core import LegacyPinnedMemoryResource, _core
+from cuda.core import LegacyPinnedMemoryResource, ManagedMemoryResource, _core
 from cuda.core.utils import StridedMemoryView, args_viewable_as_strided_memory
 
 np = pytest.importorskip("numpy")
@@ -215,6 +215,49 @@ def test_view_of_a_numpy_array_equals_its_dlpack_view(kind):
     assert all(same(a) for a in (array, array[:, ::2], array.T, array[::-1], array[0, 0:1], array[1], fixed))
     scalar = np.array(3, kind)
     assert same(scalar) and StridedMemoryView.from_any_interface(scalar).shape == ()
+    assert same(np.zeros((1, 2, 3, 1, 2, 3), kind)) and same(np.zeros((0, 3), kind))
+
+
+def test_view_of_a_broadcast_array_is_read_only():
+    row = np.zeros(3, np.float32)
+    StridedMemoryView.from_any_interface(row, stream_ptr=-1)  # the element type is known from now on
+    for array in (np.broadcast_to(row, (4, 3)), np.broadcast_arrays(row, np.zeros((4, 3)))[0]):
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        assert view.readonly and view.shape == (4, 3) and view.strides == (0, 1)
+
+
+def test_attributes_of_a_view_can_be_set_and_not_deleted():
+    array = np.zeros((2, 3), np.float32)
+    view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+    view.shape = (3, 2)
+    assert view.shape == (3, 2) and view.strides == (3, 1) and view.ptr == array.ctypes.data
+    with pytest.raises(AttributeError):
+        del view.ptr
+    assert view.ptr == array.ctypes.data
+
+
+def cupy_array(address: int) -> object:
+    """What a view reads of an array of CuPy."""
+    data = type("MemoryPointer", (), {"ptr": address, "device_id": 0})()
+    members = {
+        "__module__": "cupy",
+        "data": data,
+        "shape": (4,),
+        "strides": (4,),
+        "dtype": np.dtype(np.float32),
+        "__dlpack_device__": lambda self: (2, 7),
+    }
+    return type("ndarray", (), members)()
+
+
+def test_view_of_a_cupy_array_asks_the_driver_for_the_kind_of_memory(device, stream):
+    device_memory = device.allocate(16, stream=stream)
+    managed = ManagedMemoryResource().allocate(16, stream=stream)
+    host = np.zeros(4, np.float32)  # the driver does not know it: the array itself says where it is
+    for address, expected in ((device_memory.handle, (2, 0)), (managed.handle, (13, 0)), (host.ctypes.data, (2, 7))):
+        view = StridedMemoryView.from_any_interface(cupy_array(int(address)), stream_ptr=-1)
+        assert view.is_device_accessible and view.ptr == int(address) and view.strides == (1,)
+        assert view.__dlpack_device__() == expected == view._dl_device
 
 
 def test_array_with_an_unsupported_element_type_raises():

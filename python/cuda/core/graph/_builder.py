@@ -29,7 +29,7 @@ class GraphBuilder:
     """
 
     __slots__ = ("__weakref__", "_definition", "_held", "_native", "_stream")
-    _definition: GraphDefinition | None
+    _definition: GraphDefinition | None  # made when it is first asked for
     _held: list[Any]  # what the graph keeps alive: one list, shared with the graphs made from it
     _native: Any  # the C++ library's builder, which knows what may come next
     _stream: Any  # a Stream; None once closed
@@ -43,10 +43,6 @@ class GraphBuilder:
         raise TypeError(
             "a GraphBuilder cannot be pickled: it captures on a stream of this process; build the graph where it runs"
         )
-
-    @classmethod
-    def _init(cls, stream: Any) -> GraphBuilder:
-        return cls._make(_core._GraphBuilder(stream), stream, [], None)
 
     @classmethod
     def _make(cls, native: Any, stream: Any, held: list[Any], definition: GraphDefinition | None) -> GraphBuilder:
@@ -73,10 +69,15 @@ class GraphBuilder:
         if self._native.is_building:
             self._held.append(things)
 
+    def _unfinished(self) -> GraphDefinition:
+        """The graph in every phase: one object for all builders of it."""
+        if self._definition is None:
+            self._definition = GraphDefinition._wrap(self._native.definition())
+        return self._definition
+
     def _built(self) -> GraphDefinition:
         self._native.check_built()
-        assert self._definition is not None
-        return self._definition
+        return self._unfinished()
 
     @property
     def stream(self) -> Any:
@@ -119,9 +120,9 @@ class GraphBuilder:
         number = _MODES.get(str(mode))
         if number is None:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
-        self._held = self._native.begin_building(number, self._held)
-        if self._native.is_primary:
-            self._definition = GraphDefinition._wrap(self._native.definition())
+        held = self._native.begin_building(number, self._held)
+        if held is not self._held:  # a new graph
+            self._held, self._definition = held, None
         return self
 
     def end_building(self) -> GraphBuilder:
@@ -131,15 +132,13 @@ class GraphBuilder:
 
     def complete(self, options: GraphCompleteOptions | None = None) -> Graph:
         """Make the graph ready to launch. It keeps what its nodes use."""
-        self._native.check_completed()
-        return self._built().instantiate(options)
+        return self._native.complete(options)  # type: ignore[no-any-return]
 
     def callback(self, fn: Any, *, user_data: Any = None) -> None:
         """Call a function on the host at this point: a Python callable, or a C function of ctypes."""
         function, address, data, keep = host_function(fn, user_data)
         node = self._native.callback(function, address, data)
-        assert self._definition is not None
-        self._definition._def.keep_beside(node, keep)
+        self._native.definition().keep_beside(node, keep)
 
     def embed(self, child: Any) -> None:
         """Run a copy of another graph at this point.
@@ -154,7 +153,8 @@ class GraphBuilder:
 
     def split(self, count: int) -> tuple[GraphBuilder, ...]:
         """Continue in ``count`` branches that may run concurrently; this builder is the first."""
-        return (self, *(self._part(native, self._definition) for native in self._native.split(count)))
+        natives = self._native.split(count)
+        return (self, *(self._part(native, self._unfinished()) for native in natives))
 
     @staticmethod
     def join(*graph_builders: GraphBuilder) -> GraphBuilder:
@@ -171,9 +171,8 @@ class GraphBuilder:
 
     def _bodies(self, *natives: Any) -> tuple[GraphBuilder, ...]:
         """Builders of what is inside the conditional node that was captured last."""
-        node = self._native.captured()[0]
-        assert self._definition is not None
-        parts = [self._definition._state.part(node, place) for place in range(len(natives))]
+        node, whole = self._native.captured()[0], self._unfinished()
+        parts = [whole._state.part(node, place) for place in range(len(natives))]
         definitions = [GraphDefinition._wrap(n.definition(), part) for n, part in zip(natives, parts, strict=True)]
         return tuple(map(self._part, natives, definitions))
 
@@ -213,10 +212,6 @@ class GraphBuilder:
         """End a capture that is in progress and release the graph. Idempotent."""
         self._native.close()
         self._definition, self._stream, self._held = None, None, []
-
-    def __del__(self) -> None:
-        if hasattr(self, "_native") and self._native.is_building:
-            self._native.close()
 
     def __repr__(self) -> str:
         return f"<GraphBuilder {self._native.phase}>"

@@ -352,8 +352,7 @@ class GraphDefinition(_Adder):
 
     def instantiate(self, options: GraphCompleteOptions | None = None) -> Graph:
         """Make the graph ready to launch. It keeps what its nodes use."""
-        o = _core.options_or_default(options, GraphCompleteOptions)
-        return self._def.instantiate(o.auto_free_on_launch, o.upload_stream, o.device_launch, o.use_node_priority)
+        return self._def.instantiate(options)
 
     complete = instantiate
 
