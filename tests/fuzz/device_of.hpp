@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/fuzz/device_of.hpp: the device for which a harness loads a text: the one that the text names,
-// so that instructions of every compute capability are compiled.
+// tests/fuzz/device_of.hpp: the device for which a harness loads a text: the one that the text
+// names, so that instructions of every compute capability are compiled.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ skip_module_without_nvrtc()
 TARGETS = {"100a": "10.0", "120a": "12.0"}
 
 
-def tests_of(module: ModuleType) -> list[str]:
+def kernels_of(module: ModuleType) -> list[str]:
     """The tests that compile for the default target and need no fixtures."""
     return [
         name
@@ -28,7 +28,7 @@ def tests_of(module: ModuleType) -> list[str]:
     ]  # fmt: skip
 
 
-CASES = [(module, name) for module in (test_library_kernels, test_block_kernels) for name in tests_of(module)]
+CASES = [(module, name) for module in (test_library_kernels, test_block_kernels) for name in kernels_of(module)]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -29,7 +29,7 @@ def refusal(opcode: str) -> str:
 def test_unknown_opcode_and_missing_operands_have_different_errors() -> None:
     assert refusal("add.u32").endswith("'add' needs more operands: d a b")
     assert refusal("add.u33").endswith("'add' does not take '.u33' here")
-    assert refusal("add.sat.u32").endswith("'add' does not take '.u32' here, expected one of .s32 .f32 .f16 .f16x2")
+    assert refusal("sub.sat.u32").endswith("'sub' does not take '.u32' here, expected one of .s32 .f32 .f16 .f16x2")
     assert refusal("bogus.u32").endswith("unknown instruction 'bogus'")
 
 

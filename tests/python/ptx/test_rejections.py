@@ -77,7 +77,7 @@ WRONG = [
     ("bra nowhere;", "5:7", "nowhere"),
     ("add.ftz.f64 %rd0, %rd1, %rd2;", "5:10", "does not take '.f64' here, expected one of .f32 .f16 .f16x2"),
     ("abs.ftz.bf16 %h, %h;", "5:10", "does not take '.bf16' here, expected one of .f32 .f16 .f16x2"),
-    ("add.sat.u32 %r0, %r1, %r2;", "5:10", "does not take '.u32' here, expected one of .s32 .f32 .f16 .f16x2"),
+    ("sub.sat.u32 %r0, %r1, %r2;", "5:10", "does not take '.u32' here, expected one of .s32 .f32 .f16 .f16x2"),
     ("cvt.sat.u32.u16 %r0, %h;", "5:14", "does not take '.u16' here, expected one of .u64 .s8 .s16 .s32 .s64"),
     ("cvt.u32.f32 %r0, %f0;", "5:3", "'cvt' needs one of .rni .rzi .rmi .rpi"),
     ("add.u32 %rd0, %r1, %r2;", "5:11", "a .b64 register is too large for the result: one of 32 bits is needed"),
