@@ -82,7 +82,7 @@ void LaneChecker::check_init(Worker& worker, BlockContext& c, const LaneAccess& 
       report(worker, c, access, lane, {kInit, 719, "uninitialized read", text, pc, address});
       if (worker.current_fault().code != 0) return;
     }
-    if (writes) initialized->set(offset, access.bytes);
+    if (writes && !initialized->all(offset, access.bytes)) initialized->set(offset, access.bytes);
   }
 }
 
