@@ -211,7 +211,11 @@ void LaneChecker::check_memory(Worker& worker, BlockContext& c, CheckRange* rang
   for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     const std::uintptr_t address = access.address_of(lane);
-    if (access.variable_bytes == 0 && access.range < kCheckRanges) {
+    if (access.variable_bytes != 0) {
+      const std::uint64_t from =
+          address - reinterpret_cast<std::uintptr_t>(c.shared) - access.variable_offset;
+      if (from < access.variable_bytes && access.bytes <= access.variable_bytes - from) continue;
+    } else if (access.range < kCheckRanges) {
       const CheckRange& range = ranges[access.range];
       if (range.limit > access.bytes && address - range.low < range.limit - access.bytes) continue;
     }

@@ -74,7 +74,7 @@ void LaneChecker::check_init(Worker& worker, BlockContext& c, const LaneAccess& 
       initialized = known.bytes;
       offset = address - known.base;
     }
-    if (!initialized) continue;
+    if (!initialized || initialized->all(offset, access.bytes)) continue;
     if (reads && initialized->none(offset, access.bytes)) {
       char text[96];
       std::snprintf(text, sizeof text, "%u-byte read of uninitialized %s", access.bytes,
@@ -82,7 +82,7 @@ void LaneChecker::check_init(Worker& worker, BlockContext& c, const LaneAccess& 
       report(worker, c, access, lane, {kInit, 719, "uninitialized read", text, pc, address});
       if (worker.current_fault().code != 0) return;
     }
-    if (writes && !initialized->all(offset, access.bytes)) initialized->set(offset, access.bytes);
+    if (writes) initialized->set(offset, access.bytes);
   }
 }
 

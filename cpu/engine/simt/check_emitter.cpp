@@ -61,6 +61,7 @@ Value* CheckEmitter::range(std::uint64_t number) {
   Value*& ranges = parts_.instructions.registers()["check.ranges"];
   if (!ranges)
     ranges = context_field(b_.getPtrTy(), offsetof(BlockContext, check_ranges), "check.ranges");
+  if (number == 0) return ranges;
   return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), ranges, number * sizeof(CheckRange));
 }
 
@@ -79,9 +80,8 @@ Value* CheckEmitter::is_inside(const CallInst& call, Value* first, std::uint64_t
 }
 
 Value* CheckEmitter::is_inside(Value* range, Value* first, std::uint64_t span) {
-  Value* low = b_.CreateLoad(b_.getInt64Ty(), range, "check.low");
-  Value* limit =
-      b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), range, 1));
+  Value* low = field_of(range, b_.getInt64Ty(), offsetof(CheckRange, low));
+  Value* limit = field_of(range, b_.getInt64Ty(), offsetof(CheckRange, limit));
   return is_between(first, low,
                     b_.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, b_.getInt64(span)));
 }
@@ -123,7 +123,16 @@ void CheckEmitter::unless(Value* inside, const std::function<void()>& slow) {
   emit_slow_path(check, after, slow);
 }
 
+/// The range of the shared memory does not change while a block runs: its fields are loaded once.
 Value* CheckEmitter::field_of(Value* range, Type* type, std::size_t offset) {
+  auto& registers = parts_.instructions.registers();
+  if (registers.lookup("check.ranges") == range) {
+    Value*& field = registers["check.shared." + std::to_string(offset)];
+    if (!field)
+      field = entry_.CreateLoad(
+          type, entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), range, offset));
+    return field;
+  }
   return b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), range, offset));
 }
 
@@ -222,7 +231,7 @@ bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_
                       : is_inside(at, first, span);
   b_.CreateCondBr(inside, look, check, likely);
   b_.SetInsertPoint(look);
-  Value* offset = b_.CreateSub(first, b_.CreateLoad(b_.getInt64Ty(), at));
+  Value* offset = b_.CreateSub(first, field_of(at, b_.getInt64Ty(), offsetof(CheckRange, low)));
   if (race && (flags & kReadOnly) != 0 && (dense || span == bytes)) {
     BasicBlock *read_only = new_block("read.only"), *tag = new_block("tag"),
                *other = new_block("other");
