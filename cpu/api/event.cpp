@@ -6,6 +6,7 @@
 #include "cpu/device/guard.hpp"
 #include "cpu/device/ipc.hpp"
 #include "cpu/device/memory_pool.hpp"
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/graph/capture.hpp"
 
 using namespace cucpu::driver;
@@ -30,6 +31,7 @@ CUresult query(CUevent handle) {
     return ipc_event_is_over(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   const Ref<Point> point = event.point();
   if (point && !point->is_over()) return CUDA_ERROR_NOT_READY;
+  cucpu::operations::host_joins_event(&event);
   usable(event.context());
   return CUDA_SUCCESS;
 }
@@ -81,6 +83,7 @@ CUresult cuEventSynchronize(CUevent handle) {
     if (event.flags & CU_EVENT_INTERPROCESS) wait_for_ipc_event(event);
     if (const Ref<Point> point = event.point(); point && point->stream)
       point->stream->wait(point->number);
+    cucpu::operations::host_joins_event(&event);
     trim_pools_after_wait();
     usable(event.context());
   });

@@ -10,6 +10,7 @@
 #include "cpu/device/memory_pool.hpp"
 #include "cpu/device/submit.hpp"
 #include "cpu/exec/ops.hpp"
+#include "cpu/exec/stream_order.hpp"
 #include "cpu/graph/capture.hpp"
 
 using namespace cucpu::driver;
@@ -23,6 +24,7 @@ CUresult query(CUstream handle) {
       stream->drained() && (stream->role() != StreamRole::legacy ||
                             context_of(*stream).blocking_streams_with_work().empty());
   usable(context_of(*stream));
+  if (drained) cucpu::operations::host_joins(view_of(*stream), stream->submitted());
   return drained ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

@@ -5,6 +5,7 @@
 #include "cpu/device/capture.hpp"
 #include "cpu/device/deferred.hpp"
 #include "cpu/device/texture.hpp"
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/mem/per_thread.hpp"
 #include "cpu/mem/usage.hpp"
 #include "cucpu/exports.hpp"
@@ -166,6 +167,7 @@ std::vector<Ref<Stream>> Context::blocking_streams_with_work() const {
 }
 
 void Context::synchronize() {
+  operations::host_joins_context(static_cast<const ExecutionContext*>(this));
   for (auto& stream : streams()) stream->wait(stream->submitted());
 }
 

@@ -5,6 +5,7 @@
 #include "cpu/device/capture.hpp"
 #include "cpu/device/ipc.hpp"
 #include "cpu/exec/ops.hpp"
+#include "cpu/exec/stream_order.hpp"
 
 namespace cucpu::driver {
 
@@ -50,15 +51,18 @@ void Event::record(Stream& stream) {
     point->number = stream.submit(make_object<RecordOp>(point));
   }
   set_point(std::move(point));
+  operations::recorded(this, view_of(stream));
   if (flags & CU_EVENT_INTERPROCESS) publish_ipc_record(*this, stream);
 }
 
 void Event::wait_in(Stream& stream) {
   if (flags & CU_EVENT_INTERPROCESS) {
+    operations::disable();
     if (!ipc_event_is_over(*this)) stream.submit(ipc_wait(*this));
     return;
   }
   const Ref<Point> last = point();
+  if (last) operations::joins_event(stream.id(), this);
   if (last && !last->is_over()) stream.submit_wait(last->stream, last->number);
 }
 
@@ -68,6 +72,7 @@ void Event::record_all(Context& context) {
   auto all = make_object<Stream>(context, StreamRole::created, unsigned{CU_STREAM_NON_BLOCKING}, 0);
   for (auto& stream : context.streams())
     all->submit(make_object<WaitOp>(stream, stream->submitted()));
+  operations::joins_all(all->id());
   record(*all);
 }
 

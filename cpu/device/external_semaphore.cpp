@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/exec/memory_access.hpp"
 #include "cpu/exec/polling_run.hpp"
 
@@ -97,6 +98,7 @@ Progress SignalSemaphoresOp::run(Task&) {
 
 template <>
 Progress WaitSemaphoresOp::run(Task& task) {
+  operations::disable();
   const auto run = make_object<WaitSemaphoresRun>(Ref<WaitSemaphoresOp>{this}, task);
   return run->advance() ? Progress::done : Progress::pending;
 }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/exec/thread_pool.hpp"
 #include "protection.hpp"
@@ -126,6 +127,7 @@ Progress KernelOp::run(Task& task) {
   auto launch = ready ? std::move(ready) : make_launch(home ? *home : context_of(task));
   const auto run = make_object<GridRun>(std::move(launch), task);
   run->keep(module);
+  operations::starts_launch(&run->launch());
   context_of(task).add_running(*run);
   return ThreadPool::instance().run_grid(run);
 }

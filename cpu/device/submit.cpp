@@ -8,6 +8,7 @@
 #include "cpu/device/context.hpp"
 #include "cpu/exec/memory_access.hpp"
 #include "cpu/exec/op_trace.hpp"
+#include "cpu/exec/stream_order.hpp"
 
 namespace cucpu::driver {
 
@@ -26,6 +27,7 @@ void run_synchronously(const Ref<InstantOp>& op) {
   if (idle) {
     OpTrace traced;
     traced.begin(*op, *stream);
+    const operations::SynchronousScope order{view_of(*stream)};
     access_in(context, [&] { op->execute(); });
     traced.end();
   } else {

@@ -6,6 +6,7 @@
 
 #include "cpu/engine/check/check.hpp"
 #include "cpu/engine/check/lane_checker.hpp"
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit_module.hpp"
 #include "cpu/engine/run/time_limit.hpp"
@@ -226,6 +227,7 @@ class GridLaunch final : public Launch, public FreeListAllocated {
   bool work() noexcept override {
     if (limit_ > 0) limit_guard_.start(grid_, limit_);
     if (tier_up_) baseline_run_.start(tier_up_);
+    const operations::LaunchScope scope{static_cast<const Launch*>(this)};
     const bool last = grid_.work();
     if (last) {
       limit_guard_.stop();

@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/exec/callback.hpp"
 #include "cpu/exec/memory_access.hpp"
@@ -49,6 +51,17 @@ std::string extent_text(std::size_t width, std::size_t height, std::size_t depth
   if (height > 1 || depth > 1) text = text_of("%zu rows of ", height) + text;
   if (depth > 1) text = text_of("%zu slices of ", depth) + text;
   return text;
+}
+
+/// Race checks with operations of other streams. Throws if there is one.
+void check_order(const char* first, std::size_t pitch, std::size_t row, std::size_t height,
+                 bool writes, const std::string& name) {
+  if (pitch == row && height > 1) row *= std::exchange(height, 1);
+  for (std::size_t y = 0; y < height; ++y) {
+    std::string report = operations::check_access(
+        reinterpret_cast<std::uintptr_t>(first) + y * pitch, row, writes, name);
+    if (!report.empty()) throw IllegalAddress{{CUDA_ERROR_LAUNCH_FAILED}, std::move(report)};
+  }
 }
 
 template <class T>
@@ -235,10 +248,16 @@ void BoxCopy::move() const {
 
 void BoxCopy::execute() const {
   if (width == 0 || height == 0 || depth == 0) return;
-  if (check::kinds_in_environment() != 0) [[unlikely]]
+  if (check::kinds_in_environment() != 0) [[unlikely]] {
     check_host_write(reinterpret_cast<std::uintptr_t>(dst),
                      (depth - 1) * dst_slice + (height - 1) * dst_pitch +
                          width);  // the gaps between rows count as initialized
+    const std::string name = "copy of " + extent_text(width, height, depth);
+    for (std::size_t z = 0; operations::are_checked() && z < depth; ++z) {
+      check_order(src + z * src_slice, src_pitch, width, height, false, name);
+      check_order(dst + z * dst_slice, dst_pitch, width, height, true, name);
+    }
+  }
   access_memory([this] { move(); },
                 [this] {
                   return "copy of " + extent_text(width, height, depth) +
@@ -267,8 +286,11 @@ void FillOp::write() const {
 void FillOp::execute() const {
   if (params.width == 0) return;  // zero bytes; the address may be null
   const std::size_t row = params.width * params.elementSize;
-  if (check::kinds_in_environment() != 0 && params.height > 0) [[unlikely]]
+  if (check::kinds_in_environment() != 0 && params.height > 0) [[unlikely]] {
     check_host_write(params.dst, (params.height - 1) * params.pitch + row);
+    check_order(reinterpret_cast<const char*>(params.dst), params.pitch, row, params.height, true,
+                "fill of " + extent_text(row, params.height, 1));
+  }
   access_memory([this] { write(); },
                 [&] {
                   return "fill of " + extent_text(row, params.height, 1) +
@@ -277,18 +299,21 @@ void FillOp::execute() const {
 }
 
 Progress HostOp::run(Task&) {
+  operations::host_joins_running();
   const CallbackScope scope;
   params.fn(params.userData);
   return Progress::done;
 }
 
 Progress CallbackOp::run(Task& task) {
+  operations::host_joins_running();
   const CallbackScope scope;
   function_(stream_, task.context().error(), data_);
   return Progress::done;
 }
 
 Progress MemoryOpsOp::run(Task& task) {
+  operations::disable();  // values in memory order operations of streams
   const auto run = make_object<MemoryOpsRun>(Ref<MemoryOpsOp>{this}, task);
   return run->advance() ? Progress::done : Progress::pending;
 }

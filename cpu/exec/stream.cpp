@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cpu/exec/execution_context.hpp"
+#include "cpu/exec/stream_order.hpp"
 #include "cpu/exec/thread_pool.hpp"
 
 namespace cucpu::driver {
@@ -16,6 +17,13 @@ std::atomic<std::uint64_t> g_next_stream_id{1};
 // after each spin in vain, so that waits for long kernels cost no processor time.
 constexpr std::int64_t kSpin = 20'000;
 }  // namespace
+
+operations::StreamView view_of(const Stream& stream) noexcept {
+  return {stream.id(), &stream.context(),
+          stream.role() == StreamRole::legacy ? operations::Legacy::is_it
+          : stream.is_blocking()              ? operations::Legacy::waits
+                                              : operations::Legacy::none};
+}
 
 std::int64_t now_ns() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -39,7 +47,7 @@ Stream::Stream(ExecutionContext& context, StreamRole role, unsigned flags, int p
                                                              : "stream " + std::to_string(id_));
 }
 
-Stream::~Stream() = default;
+Stream::~Stream() { operations::ends(static_cast<const Task*>(this)); }
 
 bool Stream::is_blocking() const noexcept {
   return role_ != StreamRole::legacy && !(flags_ & CU_STREAM_NON_BLOCKING);
@@ -54,6 +62,7 @@ std::uint64_t Stream::push(Ref<Op> op) {
     const std::lock_guard lock{mutex_};
     queue_.push_back(std::move(op));
     number = submitted_.load(std::memory_order_relaxed) + 1;
+    operations::submitted(view_of(*this), number);
     if (queued != 0) [[unlikely]]
       trace::note_queued(arrow_number(id_, number));
     submitted_.store(number, std::memory_order_release);
@@ -97,6 +106,7 @@ std::uint64_t Stream::begin_external() noexcept {
 }
 
 void Stream::submit_wait(const Ref<Stream>& stream, std::uint64_t number) {
+  operations::joins(id_, stream->id(), number);
   submit(make_object<WaitOp>(stream, number));
   const std::lock_guard lock{mutex_};
   for (KnownWait& known : waits_)
@@ -125,6 +135,7 @@ bool Stream::participate(std::uint64_t number) {
 }
 
 void Stream::wait(std::uint64_t number) {
+  operations::host_joins(view_of(*this), number);
   if (completed() >= number) return;
   // The calling thread helps: a small kernel needs no wake-up of a worker, and this thread works on
   // a large kernel instead of sleeping.
@@ -230,7 +241,14 @@ void Stream::advance(std::uint64_t until) noexcept {
     if (!context_->is_broken() || op->runs_after_error()) {
       try {
         trace_.begin(*op, *this, arrow_number(id_, completed_.load(std::memory_order_relaxed) + 1));
-        progress = op->run(*this);
+        if (operations::are_checked()) [[unlikely]] {
+          const Task* const task = this;
+          operations::runs(task, id_, completed_.load(std::memory_order_relaxed) + 1);
+          const operations::Scope scope{task};
+          progress = op->run(*this);
+        } else {
+          progress = op->run(*this);
+        }
       } catch (...) {
         context_->break_with_current_exception();
       }

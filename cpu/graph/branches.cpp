@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/exec/op_trace.hpp"
 #include "cpu/exec/thread_pool.hpp"
 #include "cpu/graph/run.hpp"
@@ -45,6 +46,11 @@ class BranchedRun final : public Object {
     return false;
   }
 
+  ~BranchedRun() override {
+    for (unsigned i = 0; i < plan_->lanes; ++i)
+      operations::ends(static_cast<const Task*>(&lanes_[i]));
+  }
+
  private:
   struct Lane final : Task {
     void begin(BranchedRun& r, const Task& parent, unsigned number) {
@@ -75,6 +81,8 @@ class BranchedRun final : public Object {
       if (!lane.in_step) {
         lane.in_step = true;
         lane.traced.begin(*plan_->steps[lane.at].op, lane);
+        operations::runs_node(static_cast<const Task*>(&lane), parent_, {plan_, &plan_->shape},
+                              lane.at);
         if (run_step(plan_->steps[lane.at], lane, lane.looping) == Progress::pending) return false;
       }
       lane.in_step = false;

@@ -5,6 +5,7 @@
 
 #include <unordered_map>
 
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/exec/op_trace.hpp"
 
 namespace cucpu::driver {
@@ -35,7 +36,9 @@ class PlanRun final : public Object, public Task {
   PlanRun(std::shared_ptr<const Plan> plan, Task& parent)
       : plan_{std::move(plan)}, parent_{&parent} {
     priority_ = parent.priority();
+    operations::runs_node(static_cast<const Task*>(this), &parent, nullptr, 0);
   }
+  ~PlanRun() override { operations::ends(static_cast<const Task*>(this)); }
 
   /// True when the plan is complete. After false, another thread owns this object.
   bool advance() {
@@ -73,6 +76,7 @@ class PlanRun final : public Object, public Task {
 Progress run_step(const Plan::Step& step, Task& self, bool& looping) {
   Context& context = context_of(self);
   if (!step.enabled || (context.is_broken() && !step.op->runs_after_error())) return Progress::done;
+  const operations::Scope scope{&self};
   try {
     switch (step.op->type()) {
       case CU_GRAPH_NODE_TYPE_GRAPH:
@@ -89,6 +93,7 @@ Progress run_step(const Plan::Step& step, Task& self, bool& looping) {
 }
 
 Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent) {
+  if (plan->has_events) operations::disable();
   if (!plan->links.empty()) return run_branches(std::move(plan), parent);
   auto run = make_object<PlanRun>(std::move(plan), parent);
   PlanRun* raw = run.detach();  // its own reference; drive() releases it at the end

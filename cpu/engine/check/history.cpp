@@ -55,6 +55,7 @@ void History::open(std::size_t word, std::size_t words, std::uint64_t now, std::
   const std::uint64_t detailed = now | kDetailed;
   for (std::size_t r = word / kRowWords; r <= (word + words - 1) / kRowWords; ++r) {
     CheckRow& row = rows[r];
+    if (row.write == detailed && row.read == detailed) continue;
     const std::size_t first = r * kRowWords;
     if (row.write != 0 && (row.write & kDetailed) == 0)
       for (unsigned n = 0; n < kRowWords; ++n)
@@ -92,6 +93,12 @@ HistoryView HistoryPages::at(std::uintptr_t address) {
   }
   const std::size_t index = address % kPage / 4;
   return {page_, index, kPage / 4 - index};
+}
+
+std::unordered_set<std::uintptr_t> HistoryPages::numbers() const {
+  std::unordered_set<std::uintptr_t> all;
+  for (const auto& [number, page] : pages_) all.insert(number);
+  return all;
 }
 
 void HistoryPages::end(std::uint32_t last) noexcept try {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "cpu/engine/run/block_context.hpp"
 
@@ -81,6 +82,8 @@ class HistoryPages {
   /// `first`: the first interval of the grid.
   void begin(std::uint32_t first) { first_ = first; }
   HistoryView at(std::uintptr_t address);
+  /// Of the pages that were used: address / kPage.
+  [[nodiscard]] std::unordered_set<std::uintptr_t> numbers() const;
   /// Gives the pages back. `last`: the last interval of the grid.
   void end(std::uint32_t last) noexcept;
 

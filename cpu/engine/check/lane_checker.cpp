@@ -23,7 +23,44 @@ LaneChecker::LaneChecker(std::shared_ptr<const Options> options) : findings_{std
 void LaneChecker::grid_ends() noexcept {
   if (grid_first_ == 0) return;
   used_intervals(interval_);
+  end_operation();
+}
+
+LaneChecker::~LaneChecker() = default;
+
+void LaneChecker::begin_operation(Worker& worker) {
+  turn_ = std::make_unique<operations::Turn>();
+  operation_ = operations::of_launch();
+  if (!operation_) return;
+  operation_->name = "kernel " + worker.grid().code().kernel;
+  unordered_ = operations::unordered(*operation_);
+}
+
+void LaneChecker::end_operation() noexcept {
+  try {
+    if (operation_) {
+      operation_->first = grid_first_;
+      operation_->last = interval_;
+      operation_->pages = pages_.numbers();
+      operations::ended(operation_);
+    }
+  } catch (...) {
+    operations::disable();
+  }
   pages_.end(interval_);
+  turn_ = nullptr;
+}
+
+bool LaneChecker::is_contested(std::uintptr_t address) const {
+  return std::any_of(unordered_.begin(), unordered_.end(), [&](const auto& other) {
+    return other->pages.contains(address / HistoryPages::kPage);
+  });
+}
+
+const operations::Operation* LaneChecker::unordered_at(std::uint32_t interval) const {
+  for (const auto& other : unordered_)
+    if (interval >= other->first && interval <= other->last) return other.get();
+  return nullptr;
 }
 
 void LaneChecker::block_starts(Worker& worker, Block& block) {
@@ -47,6 +84,7 @@ void LaneChecker::block_starts(Worker& worker, Block& block) {
   if (!shared_history_ || shared_history_->words() < bytes / 4 + 4)
     shared_history_ = std::make_unique<History>(bytes / 4 + 4);
   if (grid_first_ == 0) {  // not at the launch: earlier grids may not have ended then
+    begin_operation(worker);
     grid_first_ = interval_ = next_interval();
     pages_.begin(grid_first_);
   }
@@ -124,6 +162,7 @@ void LaneChecker::remember(Worker& worker, const BlockContext& c, CheckRange& ra
     end = std::min(end, known->base + known->size);
   }
   if (checks(kRace)) {
+    if (!unordered_.empty() && is_contested(address)) return;
     const std::uint64_t page = address / kPage * kPage;
     low = std::max(low, page);
     end = std::min(end, page + kPage);
@@ -172,7 +211,11 @@ void LaneChecker::check_memory(Worker& worker, BlockContext& c, CheckRange* rang
   for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     const std::uintptr_t address = access.address_of(lane);
-    if (access.variable_bytes == 0 && access.range < kCheckRanges) {
+    if (access.variable_bytes != 0) {
+      const std::uint64_t from =
+          address - reinterpret_cast<std::uintptr_t>(c.shared) - access.variable_offset;
+      if (from < access.variable_bytes && access.bytes <= access.variable_bytes - from) continue;
+    } else if (access.range < kCheckRanges) {
       const CheckRange& range = ranges[access.range];
       if (range.limit > access.bytes && address - range.low < range.limit - access.bytes) continue;
     }

@@ -14,6 +14,7 @@
 #include "cpu/engine/check/history.hpp"
 #include "cpu/engine/check/lane_access.hpp"
 #include "cpu/engine/check/memory.hpp"
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/engine/run/block.hpp"
 #include "cpu/engine/run/grid_observer.hpp"
 
@@ -24,6 +25,7 @@ namespace cucpu {
 class LaneChecker final : public GridObserver {
  public:
   explicit LaneChecker(std::shared_ptr<const check::Options>);
+  ~LaneChecker() override;
 
   static bool is_parallel(const check::Options& options) {
     return (options.kinds & (check::kRace | check::kInit)) == 0;
@@ -88,6 +90,13 @@ class LaneChecker final : public GridObserver {
   void race(Worker&, BlockContext&, const LaneAccess&, unsigned lane, std::uint64_t earlier,
             std::uint16_t site, bool earlier_writes, std::uintptr_t pc);
   [[nodiscard]] std::uint64_t block_of(std::uint64_t word) const;
+  // Other operations (operations.hpp).
+  void begin_operation(Worker&);
+  void end_operation() noexcept;
+  /// Whether an operation that nothing orders before this grid has used the memory around it.
+  [[nodiscard]] bool is_contested(std::uintptr_t address) const;
+  /// The operation of an interval before this grid, if nothing orders it before this grid.
+  [[nodiscard]] const operations::Operation* unordered_at(std::uint32_t interval) const;
   HistoryView history(const BlockContext&, std::uintptr_t address, bool shared);
 
   Findings findings_;
@@ -108,6 +117,9 @@ class LaneChecker final : public GridObserver {
   std::unordered_map<std::uint64_t, std::uint32_t> known_;  ///< by block: ordered intervals
   std::unordered_map<std::uintptr_t, std::unordered_map<std::uint64_t, std::uint32_t>> released_;
   std::vector<std::uintptr_t> site_pcs_;
+  std::unique_ptr<operations::Turn> turn_;
+  std::shared_ptr<operations::Operation> operation_;                     ///< null: unknown
+  std::vector<std::shared_ptr<const operations::Operation>> unordered_;  ///< before this grid
   std::array<std::uint8_t, kCheckedSites> known_sites_{};  ///< BlockContext::check_sites
 };
 

@@ -74,7 +74,7 @@ void LaneChecker::check_init(Worker& worker, BlockContext& c, const LaneAccess& 
       initialized = known.bytes;
       offset = address - known.base;
     }
-    if (!initialized) continue;
+    if (!initialized || initialized->all(offset, access.bytes)) continue;
     if (reads && initialized->none(offset, access.bytes)) {
       char text[96];
       std::snprintf(text, sizeof text, "%u-byte read of uninitialized %s", access.bytes,

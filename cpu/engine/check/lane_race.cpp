@@ -32,7 +32,8 @@ std::uint64_t LaneChecker::block_of(std::uint64_t word) const {
 
 bool LaneChecker::ordered(std::uint64_t earlier, bool shared, std::uint32_t thread) const {
   const std::uint32_t when = touch::interval(earlier);
-  if (when < (shared ? block_first_ : grid_first_)) return true;  // of another grid or block
+  if (when < (shared ? block_first_ : grid_first_))  // of another grid or block
+    return shared || unordered_.empty() || !unordered_at(when);
   if (when < block_first_) {
     const auto known = known_.find(block_of(earlier));
     return known != known_.end() && when <= known->second;
@@ -66,6 +67,15 @@ bool LaneChecker::changes_nothing(const LaneAccess& access, unsigned lane) {
 void LaneChecker::race(Worker& worker, BlockContext& c, const LaneAccess& access, unsigned lane,
                        std::uint64_t earlier, std::uint16_t site, bool earlier_writes,
                        std::uintptr_t pc) {
+  if (const operations::Operation* const other = unordered_at(touch::interval(earlier))) {
+    const std::string both =
+        std::string{verb_of(access.flags)} + " of " + std::to_string(access.bytes) + " bytes by " +
+        operations::describe(*operation_) + " after a" +
+        (earlier_writes ? " write by " : " read by ") + operations::describe(*other) +
+        ", and nothing orders the two operations";
+    return report(worker, c, access, lane,
+                  {kRace, 719, "data race", both, pc, access.address_of(lane)});
+  }
   const std::string text = std::string{verb_of(access.flags)} + " of " +
                            std::to_string(access.bytes) + " bytes after a" +
                            ((earlier & touch::kStrong) != 0 ? "n atomic or volatile" : "") +
@@ -134,6 +144,7 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
   // malloc and free pass memory from thread to thread; no parameter points to it.
   if (!shared && access.root == 0 && g_device_heap_contains && g_device_heap_contains(start))
     return true;
+  if (!shared && !unordered_.empty() && is_contested(start)) return false;
   const HistoryView view = history(c, start, shared);
   const unsigned per_lane = access.bytes / 4;
   const std::size_t words = uniform ? per_lane : std::size_t{lanes} * per_lane;
@@ -236,7 +247,7 @@ bool LaneChecker::reads_uniform(const BlockContext& c, const CheckRange& range,
     if (old >= empty && (old < c.check_block || old >= c.check_now)) return false;
   }
   const auto number = static_cast<std::uint16_t>(site);
-  know_site(number, pc);
+  if (site >= kCheckedSites || known_sites_[site] == 0) know_site(number, pc);
   const std::uint64_t first =
       c.check_now | std::uint64_t{warp_steps_[first_thread / 32]} << touch::kStepShift |
       std::uint64_t{first_thread} << touch::kThreadShift | touch::kBytes << touch::kBytesShift;
@@ -301,7 +312,7 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
   const std::uint32_t thread = access.first_thread + lane;
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
   const bool strong = (access.flags & kStrong) != 0;
-  if (strong && reads) {  // acquires what others released there
+  if (strong && reads && !released_.empty()) {  // acquires what others released there
     if (const auto found = released_.find(address); found != released_.end())
       for (const auto& [other, time] : found->second) known_[other] = std::max(known_[other], time);
   }
@@ -331,6 +342,12 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
       for (unsigned n = 0; n < 2; ++n)
         if (conflicts(h.reads[n][i]))
           race(worker, c, access, lane, h.reads[n][i], h.read_sites[n][i], false, pc);
+    if (writes && !shared && !unordered_.empty()) {  // reads that only set `settled`
+      const std::uint64_t read = std::uint64_t{h.settled[i]} << touch::kIntervalShift;
+      if (h.settled[i] != 0 && unordered_at(h.settled[i]) &&
+          !(written && changes_nothing(access, lane)))
+        race(worker, c, access, lane, read, 0xffff, false, pc);
+    }
     const std::uint64_t now = mine | bytes << touch::kBytesShift;
     if (writes) {
       h.settled[i] = 0;

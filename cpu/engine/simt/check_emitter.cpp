@@ -61,6 +61,7 @@ Value* CheckEmitter::range(std::uint64_t number) {
   Value*& ranges = parts_.instructions.registers()["check.ranges"];
   if (!ranges)
     ranges = context_field(b_.getPtrTy(), offsetof(BlockContext, check_ranges), "check.ranges");
+  if (number == 0) return ranges;
   return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), ranges, number * sizeof(CheckRange));
 }
 
@@ -79,9 +80,8 @@ Value* CheckEmitter::is_inside(const CallInst& call, Value* first, std::uint64_t
 }
 
 Value* CheckEmitter::is_inside(Value* range, Value* first, std::uint64_t span) {
-  Value* low = b_.CreateLoad(b_.getInt64Ty(), range, "check.low");
-  Value* limit =
-      b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), range, 1));
+  Value* low = field_of(range, b_.getInt64Ty(), offsetof(CheckRange, low));
+  Value* limit = field_of(range, b_.getInt64Ty(), offsetof(CheckRange, limit));
   return is_between(first, low,
                     b_.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, b_.getInt64(span)));
 }
@@ -123,7 +123,16 @@ void CheckEmitter::unless(Value* inside, const std::function<void()>& slow) {
   emit_slow_path(check, after, slow);
 }
 
+/// The range of the shared memory does not change while a block runs: its fields are loaded once.
 Value* CheckEmitter::field_of(Value* range, Type* type, std::size_t offset) {
+  auto& registers = parts_.instructions.registers();
+  if (registers.lookup("check.ranges") == range) {
+    Value*& field = registers["check.shared." + std::to_string(offset)];
+    if (!field)
+      field = entry_.CreateLoad(
+          type, entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), range, offset));
+    return field;
+  }
   return b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), range, offset));
 }
 
@@ -132,17 +141,18 @@ Value* CheckEmitter::of_context(Type* type, std::size_t offset) {
 }
 
 // Bits from an offset that is no multiple of eight on are shifted, so a load holds 57 of them.
-Value* CheckEmitter::is_initialized(Value* range, Value* offset, std::uint64_t span) {
+Value* CheckEmitter::is_initialized(Value* range, Value* offset, std::uint64_t span, bool shared) {
   constexpr std::uint64_t kChunk = 56;
   Type* const word = b_.getInt64Ty();
   Value* bits = field_of(range, b_.getPtrTy(), offsetof(CheckRange, initialized));
-  Value* mask = field_of(range, word, offsetof(CheckRange, initialized_mask));
+  Value* mask = shared ? nullptr : field_of(range, word, offsetof(CheckRange, initialized_mask));
   Value* shift = b_.CreateAnd(offset, b_.getInt64(7));
   Value* byte = b_.CreateLShr(offset, 3);
   Value* missing = nullptr;
   for (std::uint64_t done = 0; done < span; done += kChunk) {
     const std::uint64_t count = std::min(kChunk, span - done);
-    Value* index = b_.CreateAnd(b_.CreateAdd(byte, b_.getInt64(done / 8)), mask);
+    Value* index = b_.CreateAdd(byte, b_.getInt64(done / 8));
+    if (mask) index = b_.CreateAnd(index, mask);
     Value* load = b_.CreateAlignedLoad(word, b_.CreateGEP(b_.getInt8Ty(), bits, index), Align{1},
                                        /*isVolatile=*/true);
     Value* absent = b_.CreateAnd(b_.CreateNot(b_.CreateLShr(load, shift)),
@@ -201,6 +211,7 @@ bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_
   constexpr std::uint64_t kMostBytes = 256, kRow = 4 * touch::kRowWords;
   const std::uint64_t flags = number(call, kFlags), bytes = number(call, kBytes);
   const bool race = (plan_.check & kRace) != 0, init = (plan_.check & kInit) != 0;
+  const bool shared = number(call, kRange) == 0;
   if (number(call, kRange) >= kCheckRanges || span > kMostBytes) return false;
   bool settles = false, rows = false;
   if (race) {
@@ -214,12 +225,13 @@ bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_
   BasicBlock *look = new_block("look"), *check = new_block("check"), *after = new_block("checked");
   const auto likely = MDBuilder{context_}.createBranchWeights(1 << 20, 1);
   Value* at = range(number(call, kRange));
-  Value* inside = is_inside(at, first, span);
-  if ((plan_.check & kMemory) != 0 && number(call, kVariableBytes) != 0)
-    inside = b_.CreateAnd(inside, is_inside(call, first, span));
+  // A .shared variable lies in the range of the shared memory.
+  Value* inside = (plan_.check & kMemory) != 0 && number(call, kVariableBytes) != 0
+                      ? is_inside(call, first, span)
+                      : is_inside(at, first, span);
   b_.CreateCondBr(inside, look, check, likely);
   b_.SetInsertPoint(look);
-  Value* offset = b_.CreateSub(first, b_.CreateLoad(b_.getInt64Ty(), at));
+  Value* offset = b_.CreateSub(first, field_of(at, b_.getInt64Ty(), offsetof(CheckRange, low)));
   if (race && (flags & kReadOnly) != 0 && (dense || span == bytes)) {
     BasicBlock *read_only = new_block("read.only"), *tag = new_block("tag"),
                *other = new_block("other");
@@ -227,7 +239,7 @@ bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_
     b_.CreateCondBr(b_.CreateIsNull(history), read_only, other, likely);
     b_.SetInsertPoint(read_only);
     Value* aligned = b_.CreateICmpEQ(b_.CreateAnd(offset, b_.getInt64(3)), b_.getInt64(0));
-    if (init) aligned = b_.CreateAnd(aligned, is_initialized(at, offset, span));
+    if (init) aligned = b_.CreateAnd(aligned, is_initialized(at, offset, span, shared));
     b_.CreateCondBr(aligned, tag, check, likely);
     b_.SetInsertPoint(tag);
     Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
@@ -240,12 +252,12 @@ bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_
     b_.SetInsertPoint(other);
   }
   if (!race) {
-    b_.CreateCondBr(is_initialized(at, offset, span), after, check, likely);
+    b_.CreateCondBr(is_initialized(at, offset, span, shared), after, check, likely);
     emit_slow_path(check, after, slow);
     return true;
   }
   if (rows) {
-    Value* fine = init ? is_initialized(at, offset, span) : nullptr;
+    Value* fine = init ? is_initialized(at, offset, span, shared) : nullptr;
     const auto shift = static_cast<unsigned>(llvm::countr_zero(bytes / 4));
     const std::uint64_t count = span / kRow;
     const std::uint64_t next = std::uint64_t{touch::kRowWords >> shift} << touch::kThreadShift;
@@ -293,7 +305,7 @@ bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_
     branch_to_settled(at, offset, span, after, clean);
     if (init) {
       b_.SetInsertPoint(clean);
-      b_.CreateCondBr(is_initialized(at, offset, span), ask, check, likely);
+      b_.CreateCondBr(is_initialized(at, offset, span, shared), ask, check, likely);
     }
     b_.SetInsertPoint(ask);
     Type *pointer = b_.getPtrTy(), *word = b_.getInt32Ty();

@@ -45,7 +45,7 @@ class CheckEmitter : public EmitterPart {
                          BasicBlock* no);
   Value* field_of(Value* range, llvm::Type*, std::size_t offset);
   Value* of_context(llvm::Type*, std::size_t offset);
-  Value* is_initialized(Value* range, Value* offset, std::uint64_t span);
+  Value* is_initialized(Value* range, Value* offset, std::uint64_t span, bool shared);
   /// Whether no access of another thread to `count` rows is unordered. `own`: the word of the
   /// access to the first row; `next`: what is added for the next one.
   Value* are_rows_quiet(const llvm::CallInst&, Value* rows, Value* own, std::uint64_t count,

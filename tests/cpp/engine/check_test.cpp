@@ -110,6 +110,47 @@ TEST_F(Check, BlocksThatWriteOneWordRaceUnlessTheyDoItAtomically) {
   clean("race", kernel("st.global.u32 [%rd0], 5;"), {2}, {32});  // the same value
 }
 
+// Generated code handles the accesses of the loop without a routine: the race is found, and both
+// lines are known.
+// promise: Check mode finds data races and names both accesses
+TEST_F(Check, RacesAfterRepeatedAccessesToTheSameRowsAreFound) {
+  const std::string loop = R"(
+    mov.u32 %r10, 0;
+    L: st.shared.u32 [%r4], %r10; bar.sync 0; ld.shared.u32 %r7, [%r4]; st.global.u32 [%rd1], %r7;
+    ld.global.u32 %r8, [%rd1]; add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 4; @%p1 bra L;
+)";
+  clean("race", kernel(loop + kWrite + kBarrier + kRead), {2});
+  finds("race", kernel(loop + kWrite + kRead), {"data race", "kernel.cu:5", "kernel.cu:9"}, {2});
+  clean("all", kernel(loop + kWrite + kBarrier + kRead), {2});
+  finds("all", kernel(loop + kWrite + kRead), {"data race"}, {2});
+}
+
+// promise: Check mode finds data races and names both accesses
+TEST_F(Check, RacesOnElementsOfEightBytesAreFound) {
+  const std::string write =
+      "mov.u32 %r5, s; mad.lo.u32 %r5, %r2, 8, %r5; cvt.u64.u32 %rd4, %r3;\n"
+      "mov.u32 %r10, 0; L: st.shared.u64 [%r5], %rd4; add.u32 %r10, %r10, 1; setp.lt.u32 %p1, "
+      "%r10, "
+      "3; @%p1 bra L;\n";
+  const std::string read =
+      "xor.b32 %r6, %r2, 32; mov.u32 %r7, s; mad.lo.u32 %r7, %r6, 8, %r7; ld.shared.u64 %rd5, "
+      "[%r7]; cvt.u32.u64 %r8, %rd5; st.global.u32 [%rd1], %r8;\n";
+  clean("race", kernel(write + kBarrier + read), {2});
+  finds("race", kernel(write + read), {"data race", "of 8 bytes after a", "by thread ("}, {2});
+}
+
+// promise: Check mode finds data races and names both accesses
+TEST_F(Check, BlocksThatWriteTheSameRowsRace) {
+  const std::string same = "mul.wide.u32 %rd3, %r2, 4; add.u64 %rd3, %rd0, %rd3;";
+  finds("race", kernel(same + "st.global.u32 [%rd3], %r3;"), {"data race", "of block (0, 0, 0)"},
+        {2});
+  finds("race",
+        kernel(same + "ld.global.u32 %r5, [%rd3]; add.u32 %r5, %r5, %r3; add.u32 %r5, %r5, "
+                      "1; st.global.u32 [%rd3], %r5;"),
+        {"data race", "of block (0, 0, 0)"}, {2});
+  clean("race", kernel(same + "ld.global.u32 %r5, [%rd3]; st.global.u32 [%rd1+2048], %r5;"), {4});
+}
+
 // The last block to arrive reads what the others wrote.
 std::string last_block(const std::string& fence) {
   return kernel(R"(

@@ -109,6 +109,46 @@ def test_uninitialized_read_is_reported_and_copies_initialize_memory() -> None:
         expect(code.replace("{0}", write), "0 \n", {"CUCORE_CHECK": "init"})
 
 
+@pytest.mark.promise("Check mode finds reads of uninitialized memory")
+def test_uninitialized_words_in_the_middle_of_a_block_are_reported() -> None:
+    code = """
+        error, memory = driver.cuMemAlloc(1024)
+        driver.cuMemsetD32(memory, 0, {0})
+        print(*run("ld.global.u32 %r3, [%rd1]; st.global.u32 [%rd1+512], %r3;", argument=ctypes.c_uint64(int(memory))))
+    """
+    expect(code.replace("{0}", "64"), "0 \n", {"CUCORE_CHECK": "init"})
+    expect(code.replace("{0}", "64"), "0 \n", {"CUCORE_CHECK": "all"})
+    for count, checks in (("40", "init"), ("63", "init"), ("40", "all")):
+        text = expect(code.replace("{0}", count), "719", {"CUCORE_CHECK": checks})
+        assert "uninitialized read" in text and f"thread ({count}, 0, 0)" in text
+
+
+TWO_PARAMETERS = """
+        text = HEAD + '''.visible .entry k(.param .u64 out, .param .u64 in) {
+          .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .pred %p<2>;
+          mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r0, %r1, %r2;
+          ld.param.u64 %rd0, [out]; ld.param.u64 %rd1, [in]; mul.wide.u32 %rd2, %r3, 4;
+          add.u64 %rd3, %rd0, %rd2; add.u64 %rd4, %rd1, %rd2;
+          ld.global.u32 %r4, [%rd4+4]; ld.global.u32 %r5, [%rd1]; add.u32 %r4, %r4, %r5; add.u32 %r4, %r4, %r3;
+          st.global.u32 [%rd3], %r4; ret; }'''
+        both = ObjectCode.from_ptx(text.encode()).get_kernel("k")
+        try:
+            launch(stream, LaunchConfig(grid=2, block=64), both, ctypes.c_uint64(int(first)), ctypes.c_uint64({0}))
+            stream.sync()
+            print(0)
+        except CUDAError as error:
+            print(int(error.code), error)
+"""
+
+
+@pytest.mark.promise("Check mode finds data races and names both accesses")
+def test_a_parameter_that_is_only_read_races_if_it_is_memory_that_is_written() -> None:
+    for checks in ("race", "all"):
+        expect(TWO + TWO_PARAMETERS.replace("{0}", "int(second)"), "0\n", {"CUCORE_CHECK": checks})
+        text = expect(TWO + TWO_PARAMETERS.replace("{0}", "int(first)"), "719", {"CUCORE_CHECK": checks})
+        assert "data race" in text, text
+
+
 @pytest.mark.promise("An invalid setting is an error that names the variable and the accepted values")
 def test_invalid_check_value_raises_an_error_that_names_the_variable() -> None:
     done = run("", {"CUCORE_CHECK": "memroy"})

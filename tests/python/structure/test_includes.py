@@ -40,6 +40,7 @@ ENGINE_INTERFACE = {
     "engine/explain.hpp": "how a kernel is compiled, for `cucore explain`",
     "engine/peer_access.hpp": "peer access checks, implemented by cpu/device",
     "engine/check/kinds.hpp": "which checks the environment switches on",
+    "engine/check/operations.hpp": "what orders operations of streams, for race checks between them",
     "engine/check/routine_access.hpp": "checks of textures, whose memory cpu/device knows",
     "engine/run/detached_thread.hpp": "named host threads with all signals blocked",
     "engine/run/try_access.hpp": "memory accesses that report a fault",
