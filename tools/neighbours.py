@@ -50,7 +50,7 @@ def build_pycuda(source: str, python: Path, site: Path) -> None:
     """Builds PyCUDA, which has no wheels, against the headers and the driver library of this environment."""
     settings = {
         "CUDA_ROOT": str(site / "nvidia" / "cu13"),
-        "CUDADRV_LIB_DIR": [str(site / "cucore" / "lib" / "cpu")],
+        "CUDADRV_LIB_DIR": [str(site / "cucore" / "lib" / "cpu" / "stubs")],
         "CUDA_ENABLE_CURAND": False,
     }
     command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
