@@ -50,7 +50,7 @@ def build_pycuda(source: str, python: Path, site: Path) -> None:
     """Builds PyCUDA, which has no wheels, against the headers and the driver library of this environment."""
     settings = {
         "CUDA_ROOT": str(site / "nvidia" / "cu13"),
-        "CUDADRV_LIB_DIR": [str(site / "cucore" / "lib" / "cpu")],
+        "CUDADRV_LIB_DIR": [str(site / "cucore" / "lib" / "cpu" / "stubs")],
         "CUDA_ENABLE_CURAND": False,
     }
     command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
@@ -106,7 +106,9 @@ def table(rows: list[tuple[str, str, list[str], list[str]]], others: list[dict[s
     today = time.strftime("%Y\u2011%m\u2011%d")  # hyphens that do not break the line
     lines = ["| package | version | runs | does not run, and why | last run |", "|---|---|---|---|---|"]
     for name, version, good, bad in rows:
-        lines.append(f"| {name} | {version} | {', '.join(good) or '-'} | {'; '.join(bad) or '-'} | {today}, {platform.machine()} |")
+        lines.append(
+            f"| {name} | {version} | {', '.join(good) or '-'} | {'; '.join(bad) or '-'} | {today}, {platform.machine()} |"
+        )
     for other in others:
         lines.append(f"| {other['name']} | - | - | {other['why']} | - |")
     return "\n".join(lines)

@@ -38,7 +38,7 @@ pytestmark = [
 def build(output: Path, *options: str) -> Path:
     headers = {find_nvidia_header_directory(name) for name in ("cudart", "nvrtc", "nvjitlink")} - {None}
     command = ["g++", "-std=c++20", "-Wall", "-Werror", *(f"-I{folder}" for folder in sorted(map(str, headers)))]
-    driver = [f"-L{CPU_DRIVER_FOLDER}", "-l:libcuda.so.1", "-ldl"]
+    driver = [f"-L{CPU_DRIVER_FOLDER / 'stubs'}", "-lcuda", "-ldl"]
     subprocess.run([*command, str(SOURCE), *options, *driver, "-o", str(output)], check=True)
     return output
 

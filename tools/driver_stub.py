@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the source of a filter library: a library with the names of another one, for the linker.
+"""Writes the source of a library that has the functions of another one for the linker alone, as the stubs of the CUDA toolkit do.
 
-    python tools/filter_library.py libcucore_cpu.so libcuda.c
-    cc -shared -Wl,--filter=libcucore_cpu.so libcuda.c -o libcuda.so.1
+    python tools/driver_stub.py libcucore_cpu.so libcuda.c
+    cc -shared -Wl,-soname,libcuda.so.1 libcuda.c -o stubs/libcuda.so
 
-The dynamic linker loads the other library with it and takes every function from there, so these are never called.
+A program that is linked with it loads libcuda.so.1.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 
 def functions(library: Path) -> list[str]:
-    """The functions that a shared library exports."""
+    """The functions of the driver API that a shared library exports."""
     listing = subprocess.run(["readelf", "-W", "--dyn-syms", str(library)], capture_output=True, text=True, check=True)
-    return sorted(set(re.findall(r"FUNC\s+GLOBAL\s+DEFAULT\s+\d+\s+(\w+)", listing.stdout)))
+    return sorted(set(re.findall(r"FUNC\s+GLOBAL\s+DEFAULT\s+\d+\s+(cu[A-Z]\w+)", listing.stdout)))
 
 
 def main(library: Path, source: Path) -> None:
