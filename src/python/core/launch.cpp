@@ -288,6 +288,9 @@ constexpr std::size_t kMostUsual = 16;  // arguments of a fast path
 /// way does it or says what is wrong.
 [[gnu::always_inline]] inline bool try_fast_launch(PyObject* const* args,
                                                    Py_ssize_t nargs) noexcept {
+#ifdef Py_GIL_DISABLED  // another thread may close any of these
+  return false;
+#endif
   if (nargs < 3 || Py_TYPE(args[0]) != usual.stream_type || Py_TYPE(args[1]) != usual.config_type ||
       Py_TYPE(args[2]) != usual.kernel_type)
     return false;
@@ -394,12 +397,12 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   const Kernel& kernel = self_of<PyKernel>(args[2]);
   PackedArguments packed;
   packed.pack(kernel, args + 3, static_cast<std::size_t>(nargs - 3));
-  const LaunchConfig& config = self_of<PyLaunchConfig>(args[1]);
+  const LaunchConfig& config = steady<PyLaunchConfig>(args[1]);
   if (captured != nullptr) {
     capture_launch(builder, stream, config, kernel, packed, args + 2, nargs - 2);
     Py_RETURN_NONE;
   }
-  if (&stream != &storage) [[likely]] {
+  if (PyObject_TypeCheck(args[0], usual.stream_type)) [[likely]] {
     const detail::ContextFunction* const known = kernel.state()->known(stream.context_id());
     if (known != nullptr && !known->has_local_memory && may_keep_lock(stream.handle())) {
       detail::launch_function(stream, config, kernel, known->function, packed.pointers());
