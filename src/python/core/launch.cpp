@@ -218,9 +218,10 @@ PyObject* config_reduce(const LaunchConfig& c) {
       .ptr();
 }
 
-/// Without the lock: a full queue waits for the device, whose host callbacks need it. The copies
-/// stay when another thread closes the objects meanwhile.
-[[gnu::noinline]] void launch_unlocked(Stream stream, LaunchConfig config, Kernel kernel,
+/// Without the lock: a full queue waits for the device, whose host callbacks need it. The copy of
+/// the stream stays when another thread closes the object meanwhile. A kernel cannot be closed and
+/// is not copied: threads that launch it would wait for each other to count references.
+[[gnu::noinline]] void launch_unlocked(Stream stream, LaunchConfig config, const Kernel& kernel,
                                        void** arguments) {
   const WithoutGil release;
   launch_raw(stream, config, kernel, arguments);
@@ -397,7 +398,7 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   const Kernel& kernel = self_of<PyKernel>(args[2]);
   PackedArguments packed;
   packed.pack(kernel, args + 3, static_cast<std::size_t>(nargs - 3));
-  const LaunchConfig& config = steady<PyLaunchConfig>(args[1]);
+  const LaunchConfig& config = self_of<PyLaunchConfig>(args[1]);
   if (captured != nullptr) {
     capture_launch(builder, stream, config, kernel, packed, args + 2, nargs - 2);
     Py_RETURN_NONE;
