@@ -23,6 +23,7 @@
 #include "cpu/engine/jit/extract.hpp"
 #include "cpu/engine/jit/float_atomics.hpp"
 #include "cpu/engine/jit/host_target.hpp"
+#include "cpu/engine/jit/indirect_calls.hpp"
 #include "cpu/engine/jit/instrument.hpp"
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/jit/peer_access.hpp"
@@ -144,6 +145,7 @@ constexpr Condition kCheckedLanes{"check mode, vector path", [](const C& c) {
                                     return c.job.check != 0 && c.job.block.has_value();
                                   }};
 constexpr Condition kRandomSchedule{"random schedule", [](const C& c) { return c.job.schedule; }};
+constexpr Condition kDebugger{"debug mode", [](const C& c) { return c.job.debug; }};
 constexpr Condition kNoDebugger{"not in debug mode", [](const C& c) { return !c.job.debug; }};
 constexpr Condition kCoverage{"kernel coverage", [](const C& c) { return c.coverage != nullptr; }};
 constexpr Condition kSeveralDevices{
@@ -463,6 +465,7 @@ constexpr Pass kCodegen[] = {
     {"estimate-stack",
      analysis([](C& c) { c.code.stack_bytes = estimate_stack_bytes(c.module, !c.code.baseline); })},
     {"probe-stacks", on_module<probe_stacks>, kUnboundedStack},
+    {"call-through-pointers", on_module<call_through_pointers>, kDebugger},
     {"block-code", point([](C& c) {  // CUCORE_CPU_DUMP=block
        dump(c.settings.dump_block, c.settings, c.job.kernel + ".block.ll", c.module);
        dump_assembly(c);  // CUCORE_CPU_DUMP=asm

@@ -45,7 +45,8 @@ TEST_F(VirtualMemoryTest, AGrownBufferKeepsItsContents) {
   buffer.fill(3, stream_);
   stream_.sync();
   for (int i = 0; i < 3; ++i) {
-    buffer = resource_->modify_allocation(std::move(buffer), buffer.size() + 1);
+    const std::size_t larger = buffer.size() + 1;
+    buffer = resource_->modify_allocation(std::move(buffer), larger);
     EXPECT_EQ(content(buffer)[before - 1], 3);
   }
   EXPECT_GE(buffer.size(), 4 * before);
