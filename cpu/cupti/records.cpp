@@ -153,7 +153,8 @@ void add_graph(const Work& work) {
 template <class T>
 T parameter(const trace::ApiCall& call, std::size_t offset) {
   T value{};
-  std::memcpy(&value, static_cast<const std::byte*>(call.parameters) + offset, sizeof(T));
+  const std::byte* const from = static_cast<const std::byte*>(call.parameters) + offset;
+  std::memcpy(&value, from, sizeof(T));  // NOLINT(bugprone-sizeof-expression): may be a pointer
   return value;
 }
 

@@ -82,6 +82,19 @@ class CUCORE_EXPORT StridedMemoryView {
   std::shared_ptr<void> owner_;
 };
 
+/// The strides, in elements, of a packed array in C order.
+[[nodiscard]] CUCORE_EXPORT std::vector<std::int64_t> dense_strides(
+    std::span<const std::int64_t> shape);
+/// Whether nothing lies between the elements, and the last dimension varies fastest. For the first
+/// one, pass both in reverse.
+[[nodiscard]] CUCORE_EXPORT bool is_contiguous(std::span<const std::int64_t> shape,
+                                               std::span<const std::int64_t> strides);
+/// Throws std::invalid_argument unless all elements of `bits` bits lie in `size` bytes. `strides`
+/// count elements, one per dimension.
+CUCORE_EXPORT void check_layout(std::span<const std::int64_t> shape,
+                                std::span<const std::int64_t> strides, std::size_t bits,
+                                std::size_t size);
+
 /// Copies elements of `bits` bits each, in as few copies as the strides (in elements) allow. Throws
 /// std::domain_error for elements smaller than a byte that are not contiguous, and for views that
 /// overlap themselves or run backwards.

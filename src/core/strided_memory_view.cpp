@@ -15,36 +15,6 @@ namespace {
 
 using Extents = std::vector<std::int64_t>;
 
-/// Of a shape with more elements than 64 bits count they wrap; bytes_of() refuses it.
-Extents dense_strides(const Extents& shape) {
-  Extents strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;)
-    static_cast<void>(__builtin_mul_overflow(strides[i], shape[i], &strides[i - 1]));
-  return strides;
-}
-
-/// The bytes from the first element to one past the last. Throws std::invalid_argument for negative
-/// extents and strides, and where 64 bits cannot count them.
-std::size_t bytes_of(const Extents& shape, const Extents& strides, std::size_t bits) {
-  std::int64_t elements = 1;
-  std::int64_t all = 1;  // dense strides are right where the number of elements is
-  bool fits = true;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < 0 || strides[i] < 0)
-      throw std::invalid_argument{"extents and strides of a buffer cannot be negative"};
-    std::int64_t reach = 0;
-    fits = fits && !__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) &&
-           !__builtin_add_overflow(elements, reach, &elements) &&
-           !__builtin_mul_overflow(all, shape[i], &all);
-  }
-  if (std::ranges::find(shape, 0) != shape.end()) return 0;
-  std::size_t total = 0;
-  fits = fits && !__builtin_mul_overflow(static_cast<std::size_t>(elements), bits, &total);
-  if (!fits || total > SIZE_MAX - 7)
-    throw std::invalid_argument{"the layout has more elements than 64 bits count"};
-  return (total + 7) / 8;
-}
-
 std::string text_of(std::span<const std::int64_t> values) {
   std::string text = "(";
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -61,18 +31,6 @@ dlpack::DLDevice device_of(const MemoryResource* resource) {
     return {dlpack::kDLCUDAHost, 0};
   return resource->is_device_accessible() ? dlpack::DLDevice{dlpack::kDLCUDA, id}
                                           : dlpack::DLDevice{dlpack::kDLCPU, 0};
-}
-
-bool is_packed(const Extents& shape, const Extents& strides) {
-  std::int64_t expected = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] == 0) return true;
-    if (shape[i] != 1 && strides[i] != expected) {
-      return std::ranges::find(shape, 0) != shape.end();
-    }
-    if (__builtin_mul_overflow(expected, shape[i], &expected)) return false;
-  }
-  return true;
 }
 
 struct Dimension {
@@ -97,6 +55,53 @@ void copy_rows(CUdeviceptr dst, std::size_t dst_pitch, CUdeviceptr src, std::siz
 }
 
 }  // namespace
+
+/// Of a shape with more elements than 64 bits count they wrap; check_layout() refuses it.
+std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> shape) {
+  Extents strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;)
+    static_cast<void>(__builtin_mul_overflow(strides[i], shape[i], &strides[i - 1]));
+  return strides;
+}
+
+bool is_contiguous(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  if (std::ranges::find(shape, 0) != shape.end()) return true;
+  std::int64_t expected = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    if (__builtin_mul_overflow(expected, shape[i], &expected)) return false;
+  }
+  return true;
+}
+
+void check_layout(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
+                  std::size_t bits, std::size_t size) {
+  const auto is_negative = [](std::int64_t extent) { return extent < 0; };
+  if (strides.size() != shape.size() || std::ranges::any_of(shape, is_negative)) {
+    throw std::invalid_argument{
+        "shape must not be negative, and strides must have one value per dimension: shape " +
+        text_of(shape) + ", strides " + text_of(strides)};
+  }
+  if (std::ranges::find(shape, 0) != shape.end()) return;
+  std::int64_t last = 0;  // the distance of the last element from the first, in elements
+  std::int64_t all = 1;   // dense strides are right where the number of elements is
+  bool fits = true;
+  for (std::size_t i = 0; fits && i < shape.size(); ++i) {
+    std::int64_t reach = 0;
+    fits = !__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) && reach >= 0 &&
+           !__builtin_add_overflow(last, reach, &last) &&
+           !__builtin_mul_overflow(all, shape[i], &all);
+  }
+  std::size_t total = 0;
+  fits = fits && !__builtin_mul_overflow(static_cast<std::size_t>(last) + 1, bits, &total) &&
+         total / 8 + (total % 8 != 0) <= size;
+  if (!fits) {
+    throw std::invalid_argument{"the view reaches outside the buffer, which has " +
+                                std::to_string(size) + " bytes: shape " + text_of(shape) +
+                                ", strides " + text_of(strides) + ", elements of " +
+                                std::to_string(bits / 8) + " bytes"};
+  }
+}
 
 void copy_strided(CUdeviceptr dst, std::span<const std::int64_t> dst_strides, CUdeviceptr src,
                   std::span<const std::int64_t> src_strides, std::span<const std::int64_t> shape,
@@ -151,15 +156,7 @@ void copy_strided(CUdeviceptr dst, std::span<const std::int64_t> dst_strides, CU
 StridedMemoryView StridedMemoryView::from_buffer(const Buffer& buffer, Extents shape,
                                                  dlpack::DLDataType dtype, Extents strides) {
   if (strides.empty()) strides = dense_strides(shape);
-  if (strides.size() != shape.size()) {
-    throw std::invalid_argument{"there are " + std::to_string(shape.size()) + " extents but " +
-                                std::to_string(strides.size()) + " strides"};
-  }
-  const std::size_t needed = bytes_of(shape, strides, std::size_t{dtype.bits} * dtype.lanes);
-  if (needed > buffer.size()) {
-    throw std::invalid_argument{"the layout needs " + std::to_string(needed) +
-                                " bytes, the buffer has " + std::to_string(buffer.size())};
-  }
+  check_layout(shape, strides, std::size_t{dtype.bits} * dtype.lanes, buffer.size());
   StridedMemoryView view;
   view.ptr_ = buffer.handle();
   view.shape_ = std::move(shape);
@@ -253,10 +250,11 @@ std::int64_t StridedMemoryView::size() const noexcept {
   return elements;
 }
 
-bool StridedMemoryView::is_contiguous_c() const { return is_packed(shape_, strides_); }
+bool StridedMemoryView::is_contiguous_c() const { return is_contiguous(shape_, strides_); }
 
 bool StridedMemoryView::is_contiguous_f() const {
-  return is_packed({shape_.rbegin(), shape_.rend()}, {strides_.rbegin(), strides_.rend()});
+  return is_contiguous(Extents{shape_.rbegin(), shape_.rend()},
+                       Extents{strides_.rbegin(), strides_.rend()});
 }
 
 void StridedMemoryView::copy_from(const StridedMemoryView& source, StreamRef stream) const {

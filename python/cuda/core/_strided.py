@@ -6,9 +6,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from itertools import accumulate
 from math import prod
-from operator import mul
 from typing import Any
 
 from . import _core
@@ -47,10 +45,6 @@ def _dl_type_of(dtype: Any) -> tuple[int, int, int]:
     return _core.element_type(dtype.str.replace("=", "<"))
 
 
-def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(accumulate(shape[:0:-1], mul, initial=1))[::-1] if shape else ()
-
-
 class _StridedLayout:
     """How elements lie: what compilers of kernels (numba-cuda) ask a view for."""
 
@@ -58,7 +52,7 @@ class _StridedLayout:
 
     def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> None:
         self.shape = shape
-        self.strides = _dense(shape) if strides is None else strides
+        self.strides = _core.dense_strides(shape) if strides is None else strides
         self.itemsize = itemsize
 
     @property
@@ -69,19 +63,13 @@ class _StridedLayout:
     def strides_in_bytes(self) -> tuple[int, ...]:
         return tuple(stride * self.itemsize for stride in self.strides)
 
-    def _is_packed(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-        if 0 in shape:
-            return True
-        expected = _dense(shape)
-        return all(n == 1 or a == b for n, a, b in zip(shape, strides, expected, strict=True))
-
     @property
     def is_contiguous_c(self) -> bool:
-        return self._is_packed(self.shape, self.strides)
+        return _core.is_contiguous(self.shape, self.strides)
 
     @property
     def is_contiguous_f(self) -> bool:
-        return self._is_packed(self.shape[::-1], self.strides[::-1])
+        return _core.is_contiguous(self.shape[::-1], self.strides[::-1])
 
     @property
     def is_contiguous_any(self) -> bool:
@@ -186,19 +174,8 @@ class StridedMemoryView(_core._View):
         else:
             dl_type = (_RECORD, itemsize * 8, 1)
         shape = tuple(int(n) for n in shape)
-        steps = _dense(shape) if strides is None else tuple(int(n) for n in strides)
-        if any(n < 0 for n in shape) or len(steps) != len(shape):
-            raise ValueError(
-                f"shape must not be negative, and strides must have one value per dimension: shape {shape}, strides {steps}"
-            )
-        if all(shape):
-            low = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s < 0)
-            high = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s > 0) + 1
-            if low < 0 or high * (dl_type[1] // 8) > buffer.size:
-                raise ValueError(
-                    f"the view reaches outside the buffer, which has {buffer.size} bytes: shape {shape}, strides {steps}, "
-                    f"elements of {dl_type[1] // 8} bytes"
-                )
+        steps = _core.dense_strides(shape) if strides is None else tuple(int(n) for n in strides)
+        _core.check_layout(shape, steps, dl_type[1], buffer.size)
         held = _core.hold_memory(buffer)  # what the view sees stays, also when the buffer is closed
         view = cls._make(buffer.handle, shape, strides, dl_type, buffer.__dlpack_device__(), is_readonly, buffer, held)
         view._dtype = (
@@ -224,7 +201,7 @@ class StridedMemoryView(_core._View):
         return self._dl_type[1] * self._dl_type[2] // 8
 
     def _dense_strides(self) -> tuple[int, ...]:
-        return _dense(self.shape) if self.strides is None else self.strides
+        return _core.dense_strides(self.shape) if self.strides is None else self.strides
 
     @property
     def _kernel_argument(self) -> int:

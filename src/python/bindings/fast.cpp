@@ -123,9 +123,11 @@ using detail::backlog;
 
 /// Without the lock; and counts what is queued, for calls that may keep it while there is little.
 [[gnu::noinline]] std::uint64_t invoke_unlocked(const FunctionObject& f, const Slot* slots) {
+#ifndef Py_GIL_DISABLED
   const auto stream =
       f.stream >= 0 ? reinterpret_cast<CUstream>(slots[f.stream].p) : CUstream{nullptr};
   const unsigned before = f.waits ? backlog.on(stream) : 0;
+#endif
   std::uint64_t code = 0;
   {
     const python::WithoutGil unlocked;

@@ -251,6 +251,7 @@ namespace {
 }
 
 PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+#ifndef Py_GIL_DISABLED  // another thread may close the stream
   if (Py_TYPE(self) == usual.buffer_type && kwnames == nullptr && nargs == 1) {
     const Stream* const stream = plain_stream(args[0]);
     auto& value = value_at<PyBuffer>(self, usual.buffer_at);
@@ -258,6 +259,7 @@ PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
         value.close_plainly()) [[likely]]
       Py_RETURN_NONE;
   }
+#endif
   return close_anyhow(self, args, nargs, kwnames);
 }
 

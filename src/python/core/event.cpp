@@ -12,8 +12,8 @@
 namespace cucore::python {
 namespace {
 
-const Event& open_event(PyObject* self) {
-  const Event& event = self_of<Event>(self);
+Steady<Event> open_event(PyObject* self) {
+  Steady<Event> event = steady<Event>(self);
   if (event.is_closed()) throw InvalidStateError("the event is closed");
   return event;
 }
@@ -70,15 +70,17 @@ void bind_event(nb::module_& m) {
   forbid_new<"Device.create_event() or Stream.record()">(cls);
   cls.def(
       "__sub__",
-      [](const Event& end, nb::handle other) -> nb::object {
+      [](nb::handle self, nb::handle other) -> nb::object {
         if (!nb::isinstance<Event>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-        const Event& start = nb::cast<const Event&>(other);
+        const Event& end = steady<Event>(self.ptr());
+        const Event& start = steady<Event>(other.ptr());
         if (end.is_closed() || start.is_closed()) throw InvalidStateError("the event is closed");
         return nb::float_(static_cast<double>(
             asked(end, [held = start](const Event& e) { return Event::elapsed_ms(held, e); })));
       },
       "other"_a.none());
-  cls.def("__repr__", [](const Event& e) {
+  cls.def("__repr__", [](nb::handle self) {
+    const Event& e = steady<Event>(self.ptr());
     if (e.is_closed()) return std::string{"<Event closed>"};
     char text[64];
     std::snprintf(text, sizeof text, "<Event handle=%#zx device=%d>",

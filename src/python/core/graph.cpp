@@ -259,9 +259,9 @@ void bind_exec(nb::module_& m) {
   forbid_pickling<
       "a Graph cannot be pickled: it names memory and code of this process; pickle the "
       "kernels and the buffers, and build the graph where it runs">(cls);
-  def_fast<graph_launch>(cls, "launch",
-                         "launch($self, stream)\n--\n\nRun the whole graph, ordered on a stream.");
-  def_fast<graph_upload>(
+  def_fast<alone<graph_launch>>(
+      cls, "launch", "launch($self, stream)\n--\n\nRun the whole graph, ordered on a stream.");
+  def_fast<alone<graph_upload>>(
       cls, "upload",
       "upload($self, stream)\n--\n\nMake the device ready, so that the first launch is as fast as "
       "the others.");

@@ -218,9 +218,10 @@ PyObject* config_reduce(const LaunchConfig& c) {
       .ptr();
 }
 
-/// Without the lock: a full queue waits for the device, whose host callbacks need it. The copies
-/// stay when another thread closes the objects meanwhile.
-[[gnu::noinline]] void launch_unlocked(Stream stream, LaunchConfig config, Kernel kernel,
+/// Without the lock: a full queue waits for the device, whose host callbacks need it. The copy of
+/// the stream stays when another thread closes the object meanwhile. A kernel cannot be closed and
+/// is not copied: threads that launch it would wait for each other to count references.
+[[gnu::noinline]] void launch_unlocked(Stream stream, LaunchConfig config, const Kernel& kernel,
                                        void** arguments) {
   const WithoutGil release;
   launch_raw(stream, config, kernel, arguments);
@@ -288,6 +289,9 @@ constexpr std::size_t kMostUsual = 16;  // arguments of a fast path
 /// way does it or says what is wrong.
 [[gnu::always_inline]] inline bool try_fast_launch(PyObject* const* args,
                                                    Py_ssize_t nargs) noexcept {
+#ifdef Py_GIL_DISABLED  // another thread may close any of these
+  return false;
+#endif
   if (nargs < 3 || Py_TYPE(args[0]) != usual.stream_type || Py_TYPE(args[1]) != usual.config_type ||
       Py_TYPE(args[2]) != usual.kernel_type)
     return false;
@@ -399,7 +403,7 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
     capture_launch(builder, stream, config, kernel, packed, args + 2, nargs - 2);
     Py_RETURN_NONE;
   }
-  if (&stream != &storage) [[likely]] {
+  if (PyObject_TypeCheck(args[0], usual.stream_type)) [[likely]] {
     const detail::ContextFunction* const known = kernel.state()->known(stream.context_id());
     if (known != nullptr && !known->has_local_memory && may_keep_lock(stream.handle())) {
       detail::launch_function(stream, config, kernel, known->function, packed.pointers());

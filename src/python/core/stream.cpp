@@ -10,8 +10,8 @@
 namespace cucore::python {
 namespace {
 
-const Stream& open_stream(PyObject* self) {
-  const Stream& stream = self_of<Stream>(self);
+Steady<Stream> open_stream(PyObject* self) {
+  Steady<Stream> stream = steady<Stream>(self);
   if (CUCORE_PROTECTION("closed-stream-check") && stream.is_closed()) [[unlikely]]
     throw InvalidStateError("the stream is closed");
   return stream;
@@ -71,7 +71,7 @@ PyObject* stream_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                    Py_TYPE(event)->tp_name);
       throw nb::python_error();
     }
-    const Event& target = self_of<Event>(event);
+    const Event& target = steady<Event>(event);
     if (target.is_closed()) throw InvalidStateError("record(): the event is closed");
     if (target.options().ipc_enabled)
       throw nb::type_error(
@@ -98,7 +98,7 @@ PyObject* stream_wait(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
   parse("wait", names, 1, 1, args, nargs, kwnames, given);
   static PyTypeObject* const event_type = reinterpret_cast<PyTypeObject*>(nb::type<Event>().ptr());
   if (Py_TYPE(given[0]) == event_type) {
-    const Event& event = self_of<Event>(given[0]);
+    const Event& event = steady<Event>(given[0]);
     if (event.is_closed()) throw InvalidStateError("wait(): the event is closed");
     if (host_calls_are_pending()) [[unlikely]]
       wait_unlocked(stream, event);
@@ -195,7 +195,8 @@ void bind_stream(nb::module_& m) {
       cls, "__cuda_stream__",
       "__cuda_stream__($self)\n--\n\nThe protocol by which libraries share streams.");
   cls.def("__enter__", [](nb::object self) { return self; });
-  cls.def("__exit__", [](Stream& s, nb::args) { s.close(); });
+  cls.def(
+      "__exit__", [](Stream& s, nb::args) { s.close(); }, nb::lock_self());
   cls.def("__await__", [](nb::handle self) {
     return nb::module_::import_("cuda.core._wait").attr("wait")(self).attr("__await__")();
   });
@@ -205,7 +206,8 @@ void bind_stream(nb::module_& m) {
   cls.def("__reduce__", [](nb::handle self) {
     return nb::module_::import_("cuda.core._pickling").attr("reduce_stream")(self);
   });
-  cls.def("__repr__", [](const Stream& s) {
+  cls.def("__repr__", [](nb::handle self) {
+    const Stream& s = steady<Stream>(self.ptr());
     if (s.is_closed()) return std::string{"<Stream closed>"};
     std::size_t context = 0;
     try {

@@ -45,6 +45,16 @@ void bind_strided(nb::module_& m) {
     PyBuffer_Release(&view);
     return address;
   });
+  m.def("dense_strides", [](const std::vector<std::int64_t>& shape) {
+    return nb::tuple(nb::cast(dense_strides(shape)));
+  });
+  m.def("is_contiguous",
+        [](const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
+          return is_contiguous(shape, strides);
+        });
+  m.def("check_layout",
+        [](const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides,
+           std::size_t bits, std::size_t size) { check_layout(shape, strides, bits, size); });
   // Elements of `bits` bits each, between two layouts of one shape.
   m.def("copy_strided",
         [](std::size_t dst, const std::vector<std::int64_t>& dst_strides, std::size_t src,

@@ -261,7 +261,11 @@ OpenBuilder open_builder(PyObject* object) noexcept {
 const Stream& stream_argument(PyObject* object, const char* function, Stream& storage) {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
   if (Py_TYPE(object) == type || PyObject_TypeCheck(object, type)) {
+#ifdef Py_GIL_DISABLED
+    const Stream& stream = storage = steady<Stream>(object);
+#else
     const Stream& stream = self_of<Stream>(object);
+#endif
     if (stream.is_closed())
       throw InvalidStateError(std::string{function} + "(): the stream is closed");
     return stream;

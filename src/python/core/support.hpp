@@ -113,6 +113,21 @@ T& self_of(PyObject* object) noexcept {
   return *nb::inst_ptr<T>(nb::handle{object});
 }
 
+/// The value of an object that any thread may close. Free-threaded Python: a copy, taken while no
+/// other thread changes the object. Elsewhere a reference, valid as long as the GIL is held.
+#ifdef Py_GIL_DISABLED
+template <class T>
+using Steady = T;
+#else
+template <class T>
+using Steady = const T&;
+#endif
+template <class T>
+Steady<T> steady(PyObject* object) {
+  const nb::ft_object_guard alone{nb::handle{object}};
+  return self_of<T>(object);
+}
+
 /// A text as an argument of a template.
 template <std::size_t N>
 struct Literal {

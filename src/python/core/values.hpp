@@ -37,10 +37,12 @@ void def_value(nb::handle type, const char* name, Function, const char* doc) {
   def_get(
       type, name,
       [](PyObject* self) -> PyObject* {
-        if constexpr (std::is_same_v<Argument, nb::handle>)
+        if constexpr (std::is_same_v<Argument, nb::handle>) {
           return as_python(Function{}(nb::handle{self}));
-        else
+        } else {
+          const nb::ft_object_guard alone{nb::handle{self}};
           return as_python(Function{}(self_of<std::remove_cvref_t<Argument>>(self)));
+        }
       },
       doc);
 }
@@ -72,10 +74,12 @@ PyObject* compare_values(PyObject* a, PyObject* b, int op) noexcept {
     static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<T>().ptr());
     if (!PyObject_TypeCheck(b, type)) Py_RETURN_NOTIMPLEMENTED;
   }
+  const nb::ft_object2_guard alone{nb::handle{a}, nb::handle{b}};
   return Py_NewRef(equal(self_of<T>(a), self_of<T>(b)) == (op == Py_EQ) ? Py_True : Py_False);
 }
 template <class T, auto number>
 Py_hash_t hash_value(PyObject* self) noexcept {
+  const nb::ft_object_guard alone{nb::handle{self}};
   const auto hash = static_cast<Py_hash_t>(number(self_of<T>(self)));
   return hash == -1 ? -2 : hash;
 }

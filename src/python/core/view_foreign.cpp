@@ -155,7 +155,7 @@ bool numpy_type(nb::handle dtype, DLDataType* out) {
   if (name == nullptr || std::strlen(name) < 3 || name[0] == '>') return PyErr_Clear(), false;
   const int bytes = std::atoi(name + 2);
   const char* kinds = "iufcb";
-  static constexpr DLDataTypeCode codes[] = {kDLInt, kDLUInt, kDLFloat, kDLComplex, kDLBool};
+  static constexpr std::uint8_t codes[] = {kDLInt, kDLUInt, kDLFloat, kDLComplex, kDLBool};
   const char* at = std::strchr(kinds, name[1]);
   if (at == nullptr || bytes < 1 || bytes > 16) return false;
   *out = {codes[at - kinds], static_cast<std::uint8_t>(bytes * 8), 1};

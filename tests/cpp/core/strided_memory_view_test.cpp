@@ -99,6 +99,28 @@ TEST_F(StridedMemoryViewTest, ALayoutThatDoesNotFitIsRefused) {
   EXPECT_THROW(StridedMemoryView::from_buffer(source_, {-1}, kInt32), std::invalid_argument);
 }
 
+TEST_F(StridedMemoryViewTest, LayoutFunctionsAgreeWithTheLayoutOfABuffer) {
+  const std::vector<std::int64_t> shape{4, 1, 3};
+  EXPECT_EQ(dense_strides(shape), (std::vector<std::int64_t>{3, 3, 1}));
+  EXPECT_TRUE(dense_strides({}).empty());
+  EXPECT_TRUE(is_contiguous(shape, std::vector<std::int64_t>{3, 99, 1}));
+  EXPECT_FALSE(is_contiguous(shape, std::vector<std::int64_t>{4, 3, 1}));
+  EXPECT_TRUE(is_contiguous(std::vector<std::int64_t>{2, 0}, std::vector<std::int64_t>{7, 7}));
+  EXPECT_NO_THROW(check_layout(shape, dense_strides(shape), 32, 48));
+  // A dimension of one element has no distance; a stride may be zero, but not lead backwards.
+  EXPECT_NO_THROW(check_layout(shape, std::vector<std::int64_t>{0, -5, 1}, 32, 12));
+  EXPECT_THROW(check_layout(shape, std::vector<std::int64_t>{3, 3, -1}, 32, 48),
+               std::invalid_argument);
+  try {
+    check_layout(shape, dense_strides(shape), 32, 47);
+    FAIL() << "no exception";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(),
+                 "the view reaches outside the buffer, which has 47 bytes: shape (4, 1, 3), "
+                 "strides (3, 3, 1), elements of 4 bytes");
+  }
+}
+
 TEST_F(StridedMemoryViewTest, ElementsAreCopiedBetweenLayouts) {
   // A transposed view of 3 x 2 x 4 elements to a dense one.
   const auto from = StridedMemoryView::from_buffer(source_, {3, 2, 4}, kInt32, {4, 32, 1});

@@ -102,7 +102,7 @@ BRANCHES: dict[str, tuple[int, str]] = {
     "_resources.py": (10, "options; resources of a dry run"),
     "_sharing.py": (31, "pickling: resources by the names that processes share; multiprocessing"),
     "_strenum.py": (1, "enumerations before Python 3.11"),
-    "_strided.py": (32, "types of NumPy; a decorator; pickling"),
+    "_strided.py": (28, "types of NumPy; a decorator; pickling"),
     "_tensor_map.py": (2, "arguments"),
     "_virtual_memory.py": (6, "options"),
     "_wait.py": (1, "asyncio"),

@@ -13,6 +13,7 @@ import pytest
 from cuda.bindings import driver, runtime
 from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
 from cuda.core.graph import GraphDefinition
+from cuda.core.utils import StridedMemoryView
 
 THREADS = 8
 
@@ -82,6 +83,67 @@ def test_object_closed_by_many_threads_is_closed_once(device: Device, stream: An
         graph = GraphDefinition().instantiate()
         together(lambda _, held=(buffer, event, other, graph): [thing.close() for thing in held])  # type: ignore[misc]
         assert buffer.is_closed and event.is_closed and other.is_closed and graph.is_closed
+
+
+def test_stream_or_event_closed_by_one_thread_raises_in_others(device: Device, kernel: Any) -> None:
+    add_one, one = kernel("add_one"), LaunchConfig(grid=1, block=1)
+    target = device.allocate(4, stream=device.default_stream)
+    device.sync()
+    graph = GraphDefinition().instantiate()
+
+    def use(number: int, stream: Any, event: Any) -> int:
+        """The number of calls that worked before the close."""
+        if number == 0:
+            event.close()
+            stream.close()
+            return 0
+        Device(0).set_current()
+        calls = (
+            lambda: launch(stream, one, add_one, target, 1),
+            lambda: stream.record(event),
+            lambda: stream.wait(event),
+            lambda: event.is_done,
+            lambda: graph.launch(stream),
+            lambda: stream.sync(),
+            lambda: (repr(stream), repr(event), stream == stream, hash(event)),
+        )
+        done = 0
+        try:
+            for call in calls * 5:
+                call()
+                done += 1
+        except Exception as error:  # whichever of the two was closed first
+            assert "closed" in str(error), error
+        return done
+
+    for _ in range(40):
+        stream = device.create_stream()
+        event = stream.record()
+        together(lambda number, held=(stream, event): use(number, *held))  # type: ignore[misc]
+        assert stream.is_closed and event.is_closed
+    device.sync()
+
+
+def test_view_read_by_many_threads_has_one_shape() -> None:
+    np = pytest.importorskip("numpy")
+    array = np.zeros((2, 3, 4), np.float32)
+    for _ in range(50):
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        read = together(lambda _, held=view: (held.shape, held.strides, held.ptr, held.__dlpack_device__()))  # type: ignore[misc]
+        assert all(row[0] is read[0][0] and row == read[0] for row in read)
+        assert read[0] == ((2, 3, 4), (12, 4, 1), array.ctypes.data, (1, 0))
+
+
+def test_threads_view_arrays_of_all_element_types() -> None:
+    np = pytest.importorskip("numpy")
+    arrays = [np.zeros((3, 4), kind) for kind in "?bBhHiIlLqQefdFD"]
+
+    def work(number: int) -> list[Any]:
+        views = [StridedMemoryView.from_any_interface(array, stream_ptr=-1) for array in arrays * 10]
+        return [(view.ptr, view.dtype, view.shape) for view in views]
+
+    expected = [(array.ctypes.data, array.dtype, (3, 4)) for array in arrays * 10]
+    assert all(answer == expected for answer in together(work))
 
 
 def test_threads_compile_and_get_the_same_kernel(device: Device) -> None:
