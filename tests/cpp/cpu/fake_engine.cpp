@@ -19,6 +19,7 @@
 #include <regex>
 #include <thread>
 
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/engine/device_heap.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/explain.hpp"
@@ -195,5 +196,34 @@ std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& sh
 
 void set_hooks(Hooks) {}
 void check_host_write(std::uintptr_t, std::size_t) noexcept {}
+
+// Race checks between operations are off.
+namespace operations {
+
+bool are_checked() noexcept { return false; }
+void disable() noexcept {}
+void submitted(const StreamView&, std::uint64_t) noexcept {}
+void joins(std::uint64_t, std::uint64_t, std::uint64_t) noexcept {}
+void joins_all(std::uint64_t) noexcept {}
+void recorded(const void*, const StreamView&) noexcept {}
+void joins_event(std::uint64_t, const void*) noexcept {}
+void host_joins(const StreamView&, std::uint64_t) noexcept {}
+void host_joins_context(const void*) noexcept {}
+void host_joins_event(const void*) noexcept {}
+void host_joins_running() noexcept {}
+void runs(const void*, std::uint64_t, std::uint64_t) noexcept {}
+void runs_node(const void*, const void*, std::shared_ptr<const std::vector<std::vector<unsigned>>>,
+               unsigned) noexcept {}
+void ends(const void*) noexcept {}
+void starts_launch(const void*) noexcept {}
+Scope::Scope(const void*) noexcept {}
+Scope::~Scope() = default;
+SynchronousScope::SynchronousScope(const StreamView&) noexcept {}
+SynchronousScope::~SynchronousScope() = default;
+std::string check_access(std::uintptr_t, std::size_t, bool, const std::string&) noexcept {
+  return {};
+}
+
+}  // namespace operations
 
 }  // namespace cucpu
