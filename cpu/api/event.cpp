@@ -31,7 +31,8 @@ CUresult query(CUevent handle) {
     return ipc_event_is_over(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   const Ref<Point> point = event.point();
   if (point && !point->is_over()) return CUDA_ERROR_NOT_READY;
-  cucpu::operations::host_joins_event(&event);
+  if (cucpu::operations::are_checked()) [[unlikely]]
+    cucpu::operations::host_joins_event(&event);
   usable(event.context());
   return CUDA_SUCCESS;
 }
@@ -83,7 +84,8 @@ CUresult cuEventSynchronize(CUevent handle) {
     if (event.flags & CU_EVENT_INTERPROCESS) wait_for_ipc_event(event);
     if (const Ref<Point> point = event.point(); point && point->stream)
       point->stream->wait(point->number);
-    cucpu::operations::host_joins_event(&event);
+    if (cucpu::operations::are_checked()) [[unlikely]]
+      cucpu::operations::host_joins_event(&event);
     trim_pools_after_wait();
     usable(event.context());
   });

@@ -18,6 +18,7 @@
 #include "cpu/device/peer_access.hpp"
 #include "cpu/device/texture.hpp"
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/peer_access.hpp"
@@ -187,6 +188,7 @@ void initialize() {
   };
   try {
     if (cucpu::check::Options::from_environment().leaks) cucpu::allocation_stacks::start();
+    cucpu::operations::start();
     static_cast<void>(cucpu::schedule::Options::from_environment());
   } catch (const cucpu::environment::Invalid& error) {
     std::fprintf(stderr, "cucore: %s\n", error.what());

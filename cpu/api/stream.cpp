@@ -24,7 +24,8 @@ CUresult query(CUstream handle) {
       stream->drained() && (stream->role() != StreamRole::legacy ||
                             context_of(*stream).blocking_streams_with_work().empty());
   usable(context_of(*stream));
-  if (drained) cucpu::operations::host_joins(view_of(*stream), stream->submitted());
+  if (drained && cucpu::operations::are_checked()) [[unlikely]]
+    cucpu::operations::host_joins(view_of(*stream), stream->submitted());
   return drained ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

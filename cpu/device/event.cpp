@@ -51,7 +51,8 @@ void Event::record(Stream& stream) {
     point->number = stream.submit(make_object<RecordOp>(point));
   }
   set_point(std::move(point));
-  operations::recorded(this, view_of(stream));
+  if (operations::are_checked()) [[unlikely]]
+    operations::recorded(this, view_of(stream));
   if (flags & CU_EVENT_INTERPROCESS) publish_ipc_record(*this, stream);
 }
 
@@ -62,7 +63,8 @@ void Event::wait_in(Stream& stream) {
     return;
   }
   const Ref<Point> last = point();
-  if (last) operations::joins_event(stream.id(), this);
+  if (last && operations::are_checked()) [[unlikely]]
+    operations::joins_event(stream.id(), this);
   if (last && !last->is_over()) stream.submit_wait(last->stream, last->number);
 }
 

@@ -127,7 +127,8 @@ Progress KernelOp::run(Task& task) {
   auto launch = ready ? std::move(ready) : make_launch(home ? *home : context_of(task));
   const auto run = make_object<GridRun>(std::move(launch), task);
   run->keep(module);
-  operations::starts_launch(&run->launch());
+  if (operations::are_checked()) [[unlikely]]
+    operations::starts_launch(&run->launch());
   context_of(task).add_running(*run);
   return ThreadPool::instance().run_grid(run);
 }

@@ -2,6 +2,7 @@
 // Submission of operations.
 #include "cpu/device/submit.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "cpu/device/capture.hpp"
@@ -27,7 +28,9 @@ void run_synchronously(const Ref<InstantOp>& op) {
   if (idle) {
     OpTrace traced;
     traced.begin(*op, *stream);
-    const operations::SynchronousScope order{view_of(*stream)};
+    std::optional<operations::SynchronousScope> order;
+    if (operations::are_checked()) [[unlikely]]
+      order.emplace(view_of(*stream));
     access_in(context, [&] { op->execute(); });
     traced.end();
   } else {

@@ -62,7 +62,8 @@ std::uint64_t Stream::push(Ref<Op> op) {
     const std::lock_guard lock{mutex_};
     queue_.push_back(std::move(op));
     number = submitted_.load(std::memory_order_relaxed) + 1;
-    operations::submitted(view_of(*this), number);
+    if (operations::are_checked()) [[unlikely]]
+      operations::submitted(view_of(*this), number);
     if (queued != 0) [[unlikely]]
       trace::note_queued(arrow_number(id_, number));
     submitted_.store(number, std::memory_order_release);
@@ -106,7 +107,8 @@ std::uint64_t Stream::begin_external() noexcept {
 }
 
 void Stream::submit_wait(const Ref<Stream>& stream, std::uint64_t number) {
-  operations::joins(id_, stream->id(), number);
+  if (operations::are_checked()) [[unlikely]]
+    operations::joins(id_, stream->id(), number);
   submit(make_object<WaitOp>(stream, number));
   const std::lock_guard lock{mutex_};
   for (KnownWait& known : waits_)
@@ -135,7 +137,8 @@ bool Stream::participate(std::uint64_t number) {
 }
 
 void Stream::wait(std::uint64_t number) {
-  operations::host_joins(view_of(*this), number);
+  if (operations::are_checked()) [[unlikely]]
+    operations::host_joins(view_of(*this), number);
   if (completed() >= number) return;
   // The calling thread helps: a small kernel needs no wake-up of a worker, and this thread works on
   // a large kernel instead of sleeping.

@@ -81,8 +81,9 @@ class BranchedRun final : public Object {
       if (!lane.in_step) {
         lane.in_step = true;
         lane.traced.begin(*plan_->steps[lane.at].op, lane);
-        operations::runs_node(static_cast<const Task*>(&lane), parent_, {plan_, &plan_->shape},
-                              lane.at);
+        if (operations::are_checked()) [[unlikely]]
+          operations::runs_node(static_cast<const Task*>(&lane), parent_, {plan_, &plan_->shape},
+                                lane.at);
         if (run_step(plan_->steps[lane.at], lane, lane.looping) == Progress::pending) return false;
       }
       lane.in_step = false;

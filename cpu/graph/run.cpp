@@ -36,9 +36,13 @@ class PlanRun final : public Object, public Task {
   PlanRun(std::shared_ptr<const Plan> plan, Task& parent)
       : plan_{std::move(plan)}, parent_{&parent} {
     priority_ = parent.priority();
-    operations::runs_node(static_cast<const Task*>(this), &parent, nullptr, 0);
+    if (operations::are_checked()) [[unlikely]]
+      operations::runs_node(static_cast<const Task*>(this), &parent, nullptr, 0);
   }
-  ~PlanRun() override { operations::ends(static_cast<const Task*>(this)); }
+  ~PlanRun() override {
+    if (operations::are_checked()) [[unlikely]]
+      operations::ends(static_cast<const Task*>(this));
+  }
 
   /// True when the plan is complete. After false, another thread owns this object.
   bool advance() {

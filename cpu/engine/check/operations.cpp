@@ -19,7 +19,6 @@
 namespace cucpu::operations {
 namespace {
 
-std::atomic<bool> g_is_disabled{false};
 thread_local std::shared_ptr<const Operation> t_running;
 thread_local const void* t_launch = nullptr;
 
@@ -133,12 +132,12 @@ constexpr std::uint64_t kSynchronous = std::uint64_t{1} << 63;
 
 }  // namespace
 
-bool are_checked() noexcept {
-  return (check::kinds_in_environment() & check::kRace) != 0 &&
-         !g_is_disabled.load(std::memory_order_relaxed);
+void start() noexcept {
+  g_are_checked.store((check::kinds_in_environment() & check::kRace) != 0,
+                      std::memory_order_relaxed);
 }
 
-void disable() noexcept { g_is_disabled.store(true, std::memory_order_relaxed); }
+void disable() noexcept { g_are_checked.store(false, std::memory_order_relaxed); }
 
 void submitted(const StreamView& stream, std::uint64_t number) noexcept {
   update([&](State& state) { add(state, stream, stream.id, number); });
@@ -223,7 +222,8 @@ void ends(const void* task) noexcept {
   update([&](State& state) { state.tasks.erase(task); });
 }
 
-Scope::Scope(const void* task) noexcept : before_{std::move(t_running)} {
+void Scope::enter(const void* task) noexcept {
+  before_ = std::move(t_running);
   t_running = nullptr;
   update([&](State& state) {
     if (const auto found = state.tasks.find(task); found != state.tasks.end())
@@ -247,14 +247,14 @@ SynchronousScope::~SynchronousScope() {
   t_running = std::move(before_);
 }
 
-Scope::~Scope() { t_running = std::move(before_); }
+void Scope::leave() noexcept { t_running = std::move(before_); }
 
 void starts_launch(const void* launch) noexcept {
   update([&](State& state) { state.launches[launch] = t_running; });
 }
 
-LaunchScope::LaunchScope(const void* launch) noexcept : before_{std::exchange(t_launch, launch)} {}
-LaunchScope::~LaunchScope() { t_launch = before_; }
+void LaunchScope::enter(const void* launch) noexcept { before_ = std::exchange(t_launch, launch); }
+void LaunchScope::leave() noexcept { t_launch = before_; }
 
 Turn::Turn() { State::get().turn.acquire(); }
 Turn::~Turn() { State::get().turn.release(); }

@@ -5,6 +5,7 @@
 // it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -31,8 +32,13 @@ struct Operation {
   std::unordered_set<std::uintptr_t> pages{};  ///< HistoryPages
 };
 
-/// Whether race checks are on, and nothing that is not known orders operations.
-bool are_checked() noexcept;
+inline std::atomic<bool> g_are_checked{false};
+
+/// Race checks of CUCORE_CHECK begin.
+void start() noexcept;
+/// Whether race checks are on, and nothing that is not known orders operations. Hot paths test it
+/// before they announce something.
+inline bool are_checked() noexcept { return g_are_checked.load(std::memory_order_relaxed); }
 /// Something orders operations that is not known here (values in memory, other processes).
 void disable() noexcept;
 
@@ -74,12 +80,21 @@ void ends(const void* task) noexcept;
 /// The operation of a task is that of the calling thread.
 class Scope {
  public:
-  explicit Scope(const void* task) noexcept;
-  ~Scope();
+  explicit Scope(const void* task) noexcept : is_entered_{are_checked()} {
+    if (is_entered_) [[unlikely]]
+      enter(task);
+  }
+  ~Scope() {
+    if (is_entered_) [[unlikely]]
+      leave();
+  }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
  private:
+  void enter(const void* task) noexcept;
+  void leave() noexcept;
+  bool is_entered_;
   std::shared_ptr<const Operation> before_;
 };
 
@@ -101,13 +116,22 @@ void starts_launch(const void* launch) noexcept;
 /// The calling thread runs blocks of a Launch.
 class LaunchScope {
  public:
-  explicit LaunchScope(const void* launch) noexcept;
-  ~LaunchScope();
+  explicit LaunchScope(const void* launch) noexcept : is_entered_{are_checked()} {
+    if (is_entered_) [[unlikely]]
+      enter(launch);
+  }
+  ~LaunchScope() {
+    if (is_entered_) [[unlikely]]
+      leave();
+  }
   LaunchScope(const LaunchScope&) = delete;
   LaunchScope& operator=(const LaunchScope&) = delete;
 
  private:
-  const void* before_;
+  void enter(const void* launch) noexcept;
+  void leave() noexcept;
+  bool is_entered_;
+  const void* before_ = nullptr;
 };
 
 // ---- race checks ----

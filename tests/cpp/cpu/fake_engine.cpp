@@ -200,7 +200,7 @@ void check_host_write(std::uintptr_t, std::size_t) noexcept {}
 // Race checks between operations are off.
 namespace operations {
 
-bool are_checked() noexcept { return false; }
+void start() noexcept {}
 void disable() noexcept {}
 void submitted(const StreamView&, std::uint64_t) noexcept {}
 void joins(std::uint64_t, std::uint64_t, std::uint64_t) noexcept {}
@@ -216,8 +216,8 @@ void runs_node(const void*, const void*, std::shared_ptr<const std::vector<std::
                unsigned) noexcept {}
 void ends(const void*) noexcept {}
 void starts_launch(const void*) noexcept {}
-Scope::Scope(const void*) noexcept {}
-Scope::~Scope() = default;
+void Scope::enter(const void*) noexcept {}
+void Scope::leave() noexcept {}
 SynchronousScope::SynchronousScope(const StreamView&) noexcept {}
 SynchronousScope::~SynchronousScope() = default;
 std::string check_access(std::uintptr_t, std::size_t, bool, const std::string&) noexcept {
