@@ -106,6 +106,18 @@ void bind_native_memory(nb::module_& m) {
     return native_of(MemoryPool::from_file_descriptor(
         fd, pool_options(type, location_type, location_id, true, 0)));
   });
+  cls.def_static("default_pinned", [] { return native_of(MemoryPool::default_pinned()); });
+  cls.def_static(
+      "create_pinned",
+      [](bool ipc, std::optional<int> numa, std::size_t max_size) {
+        return native_of(MemoryPool::create_pinned({ipc, numa, max_size}));
+      },
+      "ipc"_a, "numa"_a.none(), "max_size"_a);
+  // The NUMA node of its memory, -1 for any.
+  cls.def_prop_ro("numa_id", [](const Native& n) {
+    const CUmemLocation& where = n.pool().options().location;
+    return where.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? where.id : -1;
+  });
   cls.def_static("managed_pool", &managed_pool, "place"_a.none(), "kind"_a.none());
   // The same pool for an owner that outlives close().
   cls.def("share", [](const Native& n) {

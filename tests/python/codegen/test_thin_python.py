@@ -84,7 +84,7 @@ BRANCHES: dict[str, tuple[int, str]] = {
     "_graphics.py": (6, "a context manager over the C++ resource"),
     "_ipc.py": (8, "pickling, file descriptors of multiprocessing"),
     "_linker.py": (8, "arguments; warnings"),
-    "_memory.py": (15, "options; properties that are the driver's attributes"),
+    "_memory.py": (8, "options; properties that are the driver's attributes"),
     "_module.py": (5, "attributes that can be called, as older programs do"),
     "_options.py": (8, "classes of options"),
     "_peers.py": (3, "a set of Python"),
