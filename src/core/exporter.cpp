@@ -172,12 +172,10 @@ std::uint64_t Exporter::offer(Hold hold) {
 }
 
 void Exporter::withdraw(std::uint64_t number) noexcept {
-  Hold gone;  // destroyed without the lock
+  if (process_ != getpid()) return;         // a fork may have found the lock taken
+  decltype(offered_)::node_type withdrawn;  // destroyed without the lock
   const std::lock_guard lock{mutex_};
-  if (const auto found = offered_.find(number); found != offered_.end()) {
-    gone = std::move(found->second);
-    offered_.erase(found);
-  }
+  withdrawn = offered_.extract(number);
 }
 
 std::shared_ptr<void> Exporter::hold(std::uint64_t number) {

@@ -93,10 +93,6 @@ void bind_native_memory(nb::module_& m) {
   nb::class_<Native> cls(m, "_Native");
   cls.def_static("current_pool",
                  [](int device) { return native_of(MemoryPool::current_of(device)); });
-  cls.def_static("default_pool", [](int type, int location_type, int location_id) {
-    return native_of(MemoryPool::default_of(location(location_type, location_id),
-                                            static_cast<CUmemAllocationType>(type)));
-  });
   cls.def_static("create_pool",
                  [](int type, int location_type, int location_id, bool ipc, std::size_t max_size) {
                    return native_of(MemoryPool::create(
@@ -159,12 +155,6 @@ void bind_native_memory(nb::module_& m) {
       nb::call_guard<WithoutGil>());
   cls.def(
       "export_fd", [](const Native& n) { return n.pool().export_file_descriptor(); },
-      nb::call_guard<WithoutGil>());
-  cls.def(
-      "set_access",
-      [](const Native& n, int device, int flags) {
-        n.pool().set_access(device, static_cast<CUmemAccess_flags>(flags));
-      },
       nb::call_guard<WithoutGil>());
   cls.def("access",
           [](const Native& n, int device) { return static_cast<int>(n.pool().access(device)); });

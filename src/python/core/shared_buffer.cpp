@@ -25,12 +25,12 @@ using cucore::detail::PoolName;
 
 /// The number that other processes know a buffer by, while the buffer lives.
 struct Offer {
-  std::weak_ptr<Exporter> exporter;
+  std::shared_ptr<Exporter> exporter;
   std::uint64_t number = 0;
 };
 
 void Withdraw::operator()(Offer* offer) const noexcept {
-  if (const auto exporter = offer->exporter.lock()) exporter->withdraw(offer->number);
+  offer->exporter->withdraw(offer->number);
   delete offer;
 }
 
@@ -72,8 +72,7 @@ std::shared_ptr<void> hold_for_others(PyObject* weak) {
 std::uint64_t number_of(const std::shared_ptr<Exporter>& exporter, nb::handle buffer) {
   const nb::ft_object_guard alone{buffer};
   PyBuffer& value = open_buffer(buffer.ptr());
-  if (value.offer != nullptr && value.offer->exporter.lock() == exporter)
-    return value.offer->number;
+  if (value.offer != nullptr && value.offer->exporter == exporter) return value.offer->number;
   PyObject* const weak = PyWeakref_NewRef(buffer.ptr(), nullptr);
   if (weak == nullptr) throw nb::python_error();
   value.offer.reset(new Offer{exporter, 0});
