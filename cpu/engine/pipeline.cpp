@@ -248,9 +248,7 @@ std::size_t size_of(Function& function) {
   }));
 }
 
-void default_pipeline(C& c) {
-  c.analyses->run(c.module, default_passes(c.job.optimization));
-}
+void default_pipeline(C& c) { c.analyses->run(c.module, default_passes(c.job.optimization)); }
 
 CodeGenerator& generator_of(C& c) {
   return c.baseline_generator ? *c.baseline_generator : *c.generator;
