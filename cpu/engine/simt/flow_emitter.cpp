@@ -477,12 +477,15 @@ void FlowEmitter::full_branch(BasicBlock* block) {
   // The test for the side that stays in the loop comes first: it is taken in most iterations.
   Loop* loop = plan_.flow.loop_of(block);
   bool no_first = loop && !loop->contains(yes) && loop->contains(no);
-  b_.CreateCondBr(no_first ? tests.none : tests.all, no_first ? on_no : on_yes, second);
+  // Lanes diverge only in the group where an index crosses a bound: that path is cold. Of the
+  // others, most lie before the bound.
+  MDNode *mostly = nullptr, *seldom = nullptr;
+  if (decided_by_index(branch->getCondition())) {
+    mostly = MDBuilder{context_}.createBranchWeights(8, 1);
+    seldom = MDBuilder{context_}.createBranchWeights(1000, 1);
+  }
+  b_.CreateCondBr(no_first ? tests.none : tests.all, no_first ? on_no : on_yes, second, mostly);
   b_.SetInsertPoint(second);
-  // Lanes diverge only in the group where an index crosses a bound: that path is cold.
-  MDNode* seldom = decided_by_index(branch->getCondition())
-                       ? MDBuilder{context_}.createBranchWeights(1000, 1)
-                       : nullptr;
   b_.CreateCondBr(no_first ? tests.all : tests.none, no_first ? on_yes : on_no, mixed, seldom);
   in(take_yes);
   full_edge(block, yes);
