@@ -3,6 +3,8 @@
 
     python bench/python/kernels.py [--build FOLDER] [--rounds N] [--threads N] [--markdown FILE] [--set ten|more|all] [--avx2] [kernel ...]
 
+With --markdown, cases and sides that this run has not measured keep their recorded ratios.
+
 All sides run alternately in this process and in the same memory, because the memory layout can matter more than the code. Every result
 is compared with NumPy before it is timed. The measure is processor time of all threads, which other programs disturb least: the median
 of the ratios of all rounds. "spread" is the interquartile range of those ratios, "wall" the median of the ratios of wall times, which is
@@ -90,6 +92,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of every side")
     parser.add_argument("--set", choices=["ten", "more", "all"], default="all")
     parser.add_argument("--markdown", type=Path, help="write the tables into this page too")
+    parser.add_argument("--machine", default=platform.machine(), help="the processor, for the page")
     parser.add_argument("--ptx", type=Path, help="write the kernels' PTX there")
     parser.add_argument(
         "--times", action="store_true", help="processor times in milliseconds too (for work on one machine)"
@@ -124,7 +127,7 @@ def main() -> int:
     sides: list[Side] = [native, Ours(device, native.library), *here]
     print("\n".join(missing), end="\n" if missing else "")
     about = (
-        f"{platform.machine()}, {arguments.threads} threads a side, median of {arguments.rounds} rounds, processor time"
+        f"{arguments.machine}, {arguments.threads} threads a side, median of {arguments.rounds} rounds, processor time"
     )
     versions = ", ".join(getattr(side, "version", "") for side in here)
     print(about + (f"; {versions}" if versions else ""))
@@ -168,7 +171,7 @@ def main() -> int:
             date.today().isoformat(),
             ratios=ratios,
         )
-        records.save(here)
+        records.save(records.completed(here))
         shown = records.load()
         machines = "\n".join(f"- **{record.title}**: {record.about}, {record.date}." for record in shown)
         tables = {"ten": page.of_ten(shown), "more": page.of_more(shown), "slowest": page.slow(shown)}

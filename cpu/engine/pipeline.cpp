@@ -43,10 +43,15 @@
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/simt/analyses.hpp"
+#include "cpu/engine/simt/dot_products.hpp"
 #include "cpu/engine/simt/if_convert.hpp"
+#include "cpu/engine/simt/jam_groups.hpp"
+#include "cpu/engine/simt/linear_sum.hpp"
+#include "cpu/engine/simt/narrow_integers.hpp"
 #include "cpu/engine/simt/poison_flags.hpp"
 #include "cpu/engine/simt/prepare.hpp"
 #include "cpu/engine/simt/reroll.hpp"
+#include "cpu/engine/simt/unroll_barrier_loops.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/engine/translate/passes.hpp"
 #include "cpu/trace/trace.hpp"
@@ -159,6 +164,8 @@ constexpr Condition kIfConverted{"if-convert changed the code",
                                  [](const C& c) { return c.if_converted; }};
 constexpr Condition kRerolled{"reroll-loops changed the code",
                               [](const C& c) { return c.rerolled; }};
+constexpr Condition kBarriersUnrolled{"unroll-barrier-loops changed the code",
+                                      [](const C& c) { return c.vector.unrolled; }};
 constexpr Condition kIrreducible{"irreducible", [](const C& c) { return c.irreducible; }};
 constexpr Condition kReduced{"baseline tier or large kernel",
                              [](const C& c) { return c.block.reduced; }};
@@ -183,7 +190,7 @@ void clone_thread_code(C& c) {
   ValueToValueMapTy map;
   c.function = CloneFunction(c.kernel, map);
   c.function->setName(c.kernel->getName());
-  c.if_converted = c.rerolled = c.irreducible = false;
+  c.if_converted = c.rerolled = c.vector.unrolled = c.irreducible = false;
 }
 
 void find_f64_nans(C& c) {
@@ -199,6 +206,14 @@ void find_needs(C& c) {
   c.code.recursive = c.needs.recursive && !c.job.block;
   const bool serial = c.job.check != 0 || c.job.debug || c.job.schedule;
   c.code.fibers = !c.job.block && (c.needs.fibers || serial);
+}
+
+void unroll_barrier_loops(C& c) {
+  const bool waited_for = c.settings.tier == Settings::Tier::automatic && !c.job.in_background;
+  const auto unrolled = simt::unroll_barrier_loops(*c.function, *c.analyses,
+                                                   simt::unroll_limits(c.vector, waited_for));
+  c.vector.unrolled = unrolled.changed;
+  if (unrolled.postponed) c.vector.baseline_beyond = 0;  // so that optimized code follows
 }
 
 void vectorize_thread(C& c) {
@@ -334,6 +349,8 @@ constexpr Pass kVectorize[] = {
     {"clean-up", group(kCleanUp), kIfConverted},
     {"reroll-loops", transform([](C& c) { c.rerolled = simt::reroll_loops(*c.function); })},
     {"clean-up", group(kCleanUp), kRerolled},
+    {"unroll-barrier-loops", transform(unroll_barrier_loops)},
+    {"clean-up", group(kCleanUp), kBarriersUnrolled},
     {"find-irreducible-loops",
      transform([](C& c) { c.irreducible = simt::is_irreducible(*c.function); })},
     // fix-irreducible knows branches only, and that of LLVM 19 fails at some critical edges.
@@ -344,6 +361,9 @@ constexpr Pass kVectorize[] = {
        if (simt::is_irreducible(*c.function)) c.refusal = "irreducible flow";
      }),
      kIrreducible},
+    {"cancel-terms", on_function<simt::cancel_terms>},
+    {"compare-indices", on_function<simt::compare_indices>},
+    {"narrow-integers", on_function<simt::narrow_integers>},
     {"mask-before-shift", on_function<simt::mask_before_shift>},
     {"loop-simplify", llvm_function<lp::loop_simplify>},
     {"lcssa", llvm_function<lp::lcssa>},
@@ -409,6 +429,7 @@ constexpr Pass kBlock[] = {
     {"instcombine", llvm_function<lp::instcombine>, kUnrolled},
     {"licm", llvm_function<lp::licm>, kUnrolled},
     {"simplifycfg", llvm_function<lp::simplifycfg_merge>, kUnrolled},
+    {"jam-groups", transform([](C& c) { simt::jam_groups(*c.function, *c.analyses); }), kOptimized},
 };
 
 // ---- Scalar path and check mode: thread code of a kernel to a loop over threads or to fibers ----
@@ -453,6 +474,8 @@ constexpr Pass kFinish[] = {
      })},
     {"lower-saturating-conversions",
      transform([](C& c) { lower_saturating_conversions(*c.function, c.target); }), kVector},
+    {"form-dot-products", transform([](C& c) { simt::form_dot_products(*c.function, c.target); }),
+     kVector},
     {"fold-canonical-selects",
      transform([](C& c) { fold_canonical_selects(*c.function, c.target); }), kVector},
     {"insert-safepoint-polls",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs/benchmarks/kernels"
@@ -35,6 +35,17 @@ def geometric_mean(record: Record, keys: list[str], side: str = "ours") -> float
 def load(folder: Path = FOLDER) -> list[Record]:
     records = [Record(**json.loads(path.read_text())) for path in folder.glob("*.json")]
     return sorted(records, key=lambda record: ORDER.index(record.target))
+
+
+def completed(record: Record, folder: Path = FOLDER) -> Record:
+    """With what the previous record of the target has beyond it: cases that were not measured and sides that are not installed."""
+    path = folder / f"{record.target}.json"
+    if not path.exists():
+        return record
+    old = Record(**json.loads(path.read_text()))
+    ratios = {key: old.ratios.get(key, {}) | record.ratios.get(key, {}) for key in old.ratios | record.ratios}
+    versions = "" if ";" in record.about else old.about.partition(";")[2]
+    return replace(record, about=record.about + (f";{versions}" if versions else ""), ratios=ratios)
 
 
 def save(record: Record, folder: Path = FOLDER) -> None:

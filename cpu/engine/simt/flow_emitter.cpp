@@ -443,18 +443,10 @@ void FlowEmitter::full_branch(BasicBlock* block) {
     if (auto one = parts_.partial.one_lane(block)) return parts_.partial.emit_one_lane(block, *one);
   BasicBlock* take_yes = new_block(block->getName() + ".yes");
   BasicBlock* take_no = new_block(block->getName() + ".no");
-  if (!plan_.full.diverges(block)) {
-    b_.CreateCondBr(scalar(branch->getCondition()), take_yes, take_no);
-    in(take_yes);
-    full_edge(block, yes);
-    in(take_no);
-    full_edge(block, no);
-    return;
-  }
-  Tests tests = tests_of(branch->getCondition());
-  PartialGroupEmitter::Last after = parts_.partial.last_group(block);
   BasicBlock *on_yes = take_yes, *on_no = take_no;
-  if (after.exit.found) {
+  const auto end_at_last_group = [&] {
+    PartialGroupEmitter::Last after = parts_.partial.last_group(block);
+    if (!after.exit.found) return;
     BasicBlock* leave = new_block(block->getName() + ".last");
     BasicBlock* from = leave;
     BasicBlock*& way = after.on_all ? on_yes : on_no;
@@ -467,18 +459,33 @@ void FlowEmitter::full_branch(BasicBlock* block) {
     in(leave);
     parts_.partial.leave_groups(after.exit);
     in(here);
+  };
+  if (!plan_.full.diverges(block)) {
+    Value* condition = scalar(branch->getCondition());
+    if (plan_.block.diverges(block)) end_at_last_group();  // the same in a group, not in all
+    b_.CreateCondBr(condition, on_yes, on_no);
+    in(take_yes);
+    full_edge(block, yes);
+    in(take_no);
+    full_edge(block, no);
+    return;
   }
+  Tests tests = tests_of(branch->getCondition());
+  end_at_last_group();
   BasicBlock* second = new_block(block->getName() + ".second");
   BasicBlock* mixed = new_block(block->getName() + ".mixed");
   // The test for the side that stays in the loop comes first: it is taken in most iterations.
   Loop* loop = plan_.flow.loop_of(block);
   bool no_first = loop && !loop->contains(yes) && loop->contains(no);
-  b_.CreateCondBr(no_first ? tests.none : tests.all, no_first ? on_no : on_yes, second);
+  // Lanes diverge only in the group where an index crosses a bound: that path is cold. Of the
+  // others, most lie before the bound.
+  MDNode *mostly = nullptr, *seldom = nullptr;
+  if (decided_by_index(branch->getCondition())) {
+    mostly = MDBuilder{context_}.createBranchWeights(8, 1);
+    seldom = MDBuilder{context_}.createBranchWeights(1000, 1);
+  }
+  b_.CreateCondBr(no_first ? tests.none : tests.all, no_first ? on_no : on_yes, second, mostly);
   b_.SetInsertPoint(second);
-  // Lanes diverge only in the group where an index crosses a bound: that path is cold.
-  MDNode* seldom = decided_by_index(branch->getCondition())
-                       ? MDBuilder{context_}.createBranchWeights(1000, 1)
-                       : nullptr;
   b_.CreateCondBr(no_first ? tests.all : tests.none, no_first ? on_yes : on_no, mixed, seldom);
   in(take_yes);
   full_edge(block, yes);

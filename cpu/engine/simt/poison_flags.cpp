@@ -70,9 +70,27 @@ class Prover {
   }
 
  private:
-  // Known bits of a value for threads that reach `at`; assumptions from its uses do not count.
-  ConstantRange dominating_range(Value* value, Instruction& at) {
-    return ranges_.getConstantRange(value, &at, /*UndefAllowed=*/false);
+  // The range of a value for threads that reach `at`; assumptions from its uses do not count. What
+  // branches say about an operand holds for a sum or product that was computed before them.
+  ConstantRange dominating_range(Value* value, Instruction& at, unsigned depth = 0) {
+    constexpr unsigned kDepth = 4;
+    const ConstantRange range = ranges_.getConstantRange(value, &at, /*UndefAllowed=*/false);
+    auto* inst = dyn_cast<BinaryOperator>(value);
+    if (!inst || depth == kDepth || !isa<ConstantInt>(inst->getOperand(1))) return range;
+    switch (inst->getOpcode()) {
+      case Instruction::Add:
+      case Instruction::Sub:
+      case Instruction::Mul:
+      case Instruction::Shl:
+      case Instruction::LShr:
+        break;
+      default:
+        return range;
+    }
+    return range.intersectWith(
+        dominating_range(inst->getOperand(0), at, depth + 1)
+            .binaryOp(inst->getOpcode(),
+                      ConstantRange{cast<ConstantInt>(inst->getOperand(1))->getValue()}));
   }
   KnownBits known(Value* value, Instruction& at) {
     const SimplifyQuery facts{layout_,
@@ -121,11 +139,32 @@ class Prover {
   DomConditionCache conditions_;
 };
 
+/// LLVM writes a sum as `or disjoint` where a branch tells that both numbers have no common bit.
+/// Other threads execute it too when their group does, and the sum is contiguous for all of them.
+void restore_sums(Function& thread) {
+  const DataLayout& layout = thread.getParent()->getDataLayout();
+  const auto bits_of = [&](const Value* value) {
+    return computeKnownBits(value, layout, 0, nullptr, nullptr, nullptr, /*UseInstrInfo=*/false);
+  };
+  for (Instruction& inst : make_early_inc_range(instructions(thread))) {
+    auto* either = dyn_cast<PossiblyDisjointInst>(&inst);
+    if (!either || !either->isDisjoint() ||
+        KnownBits::haveNoCommonBitsSet(bits_of(inst.getOperand(0)), bits_of(inst.getOperand(1))))
+      continue;
+    auto* sum = BinaryOperator::CreateAdd(inst.getOperand(0), inst.getOperand(1), "", &inst);
+    sum->setDebugLoc(inst.getDebugLoc());
+    sum->takeName(&inst);
+    inst.replaceAllUsesWith(sum);
+    inst.eraseFromParent();
+  }
+}
+
 }  // namespace
 
 void rederive_poison_flags(Function& thread) {
   // One flag may prove another, also around a loop. A third round rarely finds more.
   constexpr unsigned kRounds = 2;
+  restore_sums(thread);
   SmallVector<Instruction*> flagged;
   for (BasicBlock* block : ReversePostOrderTraversal<Function*>{&thread})
     for (Instruction& inst : *block)

@@ -137,6 +137,26 @@ void mask_before_shift(Function& thread) {
 
 namespace {
 
+/// Whether a value follows from special registers, parameters and loop counters: it is one number
+/// for a group, or one for the block, where a comparison with it is a mask of all lanes.
+bool is_index(const Value* value, SmallPtrSetImpl<const Value*>& seen) {
+  constexpr unsigned kMost = 16;
+  auto* inst = dyn_cast<Instruction>(value);
+  if (!inst || !seen.insert(inst).second) return true;
+  if (seen.size() > kMost) return false;
+  if (isa<CallInst>(inst)) return marker_name(inst).starts_with("sreg.");
+  if (isa<LoadInst>(inst)) return space_of(*inst) == "param";
+  return isa<PHINode, BinaryOperator, CastInst>(inst) &&
+         all_of(inst->operands(), [&](const Value* operand) { return is_index(operand, seen); });
+}
+
+bool compares_indices(const ICmpInst& compare) {
+  return all_of(compare.operands(), [](const Value* operand) {
+    SmallPtrSet<const Value*, 16> seen;
+    return is_index(operand, seen);
+  });
+}
+
 void clone_comparisons(Function& thread, bool for_branches_only) {
   SmallVector<ICmpInst*> comparisons;
   for (Instruction& inst : instructions(thread))
@@ -146,7 +166,9 @@ void clone_comparisons(Function& thread, bool for_branches_only) {
     for (Use& use : make_early_inc_range(compare->uses())) {
       auto* user = cast<Instruction>(use.getUser());
       if (isa<PHINode>(user) || user->getParent() == compare->getParent()) continue;
-      if (for_branches_only && !(isa<BranchInst>(user) && compare->isEquality())) continue;
+      if (for_branches_only &&
+          !(isa<BranchInst>(user) && (compare->isEquality() || compares_indices(*compare))))
+        continue;
       Instruction*& copy = copies[user->getParent()];
       if (!copy) {
         copy = compare->clone();

@@ -43,8 +43,8 @@ void mask_before_shift(llvm::Function& thread);
 void repeat_comparisons(llvm::Function& thread);
 
 /// Requires: barriers at the ends of their blocks.
-/// Guarantees: the same as repeat_comparisons() for equalities that branches use, which then are in
-/// the region of the branch.
+/// Guarantees: the same as repeat_comparisons() for equalities and comparisons of indices that
+/// branches use, which then are in the region of the branch.
 void repeat_branch_comparisons(llvm::Function& thread);
 
 /// Requires: one return.

@@ -22,6 +22,8 @@ namespace {
 // Compile time dominates in large kernels. Their vectors are one register, and LLVM runs fewer
 // passes.
 constexpr unsigned kLarge = 1000;  // instructions of thread code
+// The same for code with unrolled loops, whose copies LLVM simplifies.
+constexpr unsigned kLargeUnrolled = 2000;
 // Instructions times blocks. Above it, promotion of slots to registers takes too long, because LLVM
 // visits all blocks for each slot.
 constexpr std::uint64_t kTooLarge = 8'000'000;
@@ -240,7 +242,7 @@ BlockCode vectorize(Function& thread, const Options& options) {
   BlockCode code;
   Report& report = code.report;
   const std::uint64_t size = thread.getInstructionCount();
-  code.reduced = size > kLarge;
+  code.reduced = size > (options.unrolled ? kLargeUnrolled : kLarge);
   if (size * thread.size() > kTooLarge) {
     report.refusal = "too large: " + std::to_string(size) + " instructions in " +
                      std::to_string(thread.size()) + " blocks";
@@ -315,6 +317,15 @@ BlockCode vectorize(Function& thread, const Options& options) {
   code.function = Emitter{plan, thread, report}.run();
   code.scratch_bytes = report.scratch_bytes;
   return code;
+}
+
+UnrollLimits unroll_limits(const Options& options, bool waited_for) {
+  constexpr unsigned kWaitedFor = 5000;  // cost_of() of code as it is before LLVM simplifies it
+  const unsigned lanes = options.width ? options.width : VectorTarget::of(options.target).preferred;
+  if (options.baseline_beyond)
+    return {std::min(kLarge, *options.baseline_beyond / lanes), kLargeUnrolled};
+  const unsigned most = waited_for ? std::min(kWaitedFor / lanes, kLargeUnrolled) : kLargeUnrolled;
+  return {most, most};
 }
 
 std::string to_string(const Report& r) {

@@ -29,6 +29,7 @@ struct Options {
   /// Above this estimated cost of optimization (cost_of() in vectorize.cpp) the result is baseline
   /// code, which compiles fast and runs slower. Not set: optimized code.
   std::optional<unsigned> baseline_beyond;
+  bool unrolled = false;                  ///< "unroll-barrier-loops" changed the code
   unsigned check = 0;                     ///< check mode: the check::Kinds that block code tests
   llvm::TargetMachine* target = nullptr;  ///< for the cost models of LLVM's passes; may be null
 };
@@ -70,6 +71,14 @@ struct BlockCode {
 /// Guarantees: `function` is block code in the module of `thread`, which is changed and of no
 /// further use; or `function` is null and `report.refusal` says why.
 BlockCode vectorize(llvm::Function& thread, const Options&);
+
+/// Instructions of thread code up to which its loops are unrolled: in this tier, and in optimized
+/// code.
+struct UnrollLimits {
+  unsigned now, optimized;
+};
+/// `waited_for`: the launch waits for optimized code, which should not take long then.
+UnrollLimits unroll_limits(const Options&, bool waited_for);
 
 std::string to_string(const Report&);
 

@@ -129,13 +129,13 @@ TEST(SimtKernels, AWarpOfTheGridIsUniformInAGroupOfItsSize) {
   EXPECT_EQ(report.loads_uniform, 3u) << "two parameters and the row";
 }
 
-TEST(SimtKernels, BarriersInAUniformLoopSplitTheBlockIntoRegions) {
+TEST(SimtKernels, BarriersInAUniformLoopSplitTheBlockIntoRegions) {  // and each of its seven steps
   Work work;
   work.grid = {3, 1, 1};
   work.block = {128, 1, 1};
   work.buffers = {numbers(384), std::vector<std::uint32_t>(1)};
   auto report = compare(parse(kernel("reduce")), work);
-  EXPECT_EQ(report.regions, 3u);
+  EXPECT_EQ(report.regions, 9u);
   EXPECT_TRUE(report.groups_agree);
 }
 

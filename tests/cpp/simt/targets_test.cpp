@@ -3,14 +3,17 @@
 // kernels (bench/cpp/kernels/source.cu, as NVRTC compiles them) become assembly, which is read
 // here. Nothing of it runs.
 #include <gtest/gtest.h>
+#include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 
@@ -18,6 +21,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <regex>
 #include <sstream>
 
@@ -26,6 +30,9 @@
 #include "cpu/engine/nan/saturating_convert.hpp"
 #include "cpu/engine/pipeline.hpp"
 #include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/analyses.hpp"
+#include "cpu/engine/simt/dot_products.hpp"
+#include "cpu/engine/simt/jam_groups.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/ptx/parser.hpp"
 
@@ -80,6 +87,7 @@ Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 bloc
   cucpu::pipeline::optimize_block(*made.function, &target);
   cucpu::lower_min_max(*made.function, &target);
   cucpu::lower_saturating_conversions(*made.function, &target);
+  cucpu::simt::form_dot_products(*made.function, &target);
   cucpu::fold_canonical_selects(*made.function, &target);
   cucpu::simt::widen_masks(*made.function, &target);
   EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
@@ -441,6 +449,214 @@ TEST(SimtTargets, Avx2ConvertsWholeRegistersToBytes) {
     Made made = compile(kBytes, "bytes", {256, 1, 1}, *target);
     EXPECT_GE(count(made.assembly, "\tvcvttps2u?dq\t"), 1u) << made.assembly;
     EXPECT_EQ(count(made.assembly, "\tvcvttss2u?si"), 0u) << made.assembly;
+  }
+}
+
+// ---- Dot products of bytes ----
+
+const char* const kDots = R"(
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry dots(.param .u64 a, .param .u64 b, .param .u64 c) {
+  .reg .b32 %r<9>;
+  .reg .b64 %d<9>;
+  ld.param.u64 %d1, [a];
+  ld.param.u64 %d2, [b];
+  ld.param.u64 %d3, [c];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %d4, %r1, 4;
+  add.s64 %d1, %d1, %d4;
+  add.s64 %d2, %d2, %d4;
+  add.s64 %d3, %d3, %d4;
+  ld.global.u32 %r2, [%d1];
+  ld.global.u32 %r3, [%d2];
+  ld.global.u32 %r4, [%d3];
+  dp4a.s32.s32 %r5, %r2, %r3, %r4;
+  st.global.u32 [%d3], %r5;
+  ret;
+}
+)";
+
+TEST(SimtTargets, DotProductsOfBytesAreOneInstructionWhereTheTargetHasOne) {
+  struct Case {
+    const char *cpu, *triple, *instruction;
+    bool has;
+  };
+  for (const Case& one : {Case{"neoverse-n1", "aarch64-unknown-linux-gnu", "\tsdot\t", true},
+                          Case{"cortex-a72", "aarch64-unknown-linux-gnu", "\tsdot\t", false},
+                          Case{"icelake-server", "x86_64-unknown-linux-gnu", "vpdpbusd", true},
+                          Case{"alderlake", "x86_64-unknown-linux-gnu", "vpdpbusd", true},
+                          Case{"haswell", "x86_64-unknown-linux-gnu", "vpdpbusd", false}}) {
+    SCOPED_TRACE(one.cpu);
+    auto target = machine(one.cpu, one.triple);
+    if (!target) continue;
+    const Made made = compile(kDots, "dots", {64, 1, 1}, *target);
+    EXPECT_EQ(count(made.assembly, one.instruction) > 0, one.has) << made.assembly;
+  }
+}
+
+using Lanes = std::vector<std::uint32_t>;
+
+/// Evaluates straight-line code of vectors of 16 words, with vpdpbusd as Intel documents it.
+Lanes evaluate(Function& function, const std::vector<Lanes>& arguments) {
+  std::map<const Value*, Lanes> values;
+  for (Argument& argument : function.args()) values[&argument] = arguments[argument.getArgNo()];
+  const auto of = [&](Value* value) {
+    auto* constant = dyn_cast<Constant>(value);
+    if (!constant) return values.at(value);
+    Lanes lanes;
+    for (unsigned i = 0; i < 16; ++i)
+      lanes.push_back(static_cast<std::uint32_t>(
+          cast<ConstantInt>(constant->getAggregateElement(i))->getZExtValue()));
+    return lanes;
+  };
+  for (Instruction& inst : instructions(function)) {
+    if (auto* end = dyn_cast<ReturnInst>(&inst)) return of(end->getReturnValue());
+    Lanes out(16);
+    const Lanes a = of(inst.getOperand(0)), b = of(inst.getOperand(1));
+    for (unsigned i = 0; i < 16; ++i) {
+      switch (inst.getOpcode()) {
+        case Instruction::Add:
+          out[i] = a[i] + b[i];
+          break;
+        case Instruction::Sub:
+          out[i] = a[i] - b[i];
+          break;
+        case Instruction::Xor:
+          out[i] = a[i] ^ b[i];
+          break;
+        default: {
+          EXPECT_EQ(cast<IntrinsicInst>(inst).getCalledFunction()->getName(),
+                    "llvm.x86.avx512.vpdpbusd.512");
+          out[i] = a[i];
+          const std::uint32_t c = of(inst.getOperand(2))[i];
+          for (unsigned k = 0; k < 32; k += 8)
+            out[i] += static_cast<std::uint32_t>(static_cast<int>(b[i] >> k & 255) *
+                                                 static_cast<std::int8_t>(c >> k));
+        }
+      }
+    }
+    values[&inst] = out;
+  }
+  return {};
+}
+
+TEST(SimtTargets, DotProductsOfEverySignAreRightOnX86) {
+  auto target = machine("icelake-server");
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  for (const bool left : {false, true})
+    for (const bool right : {false, true}) {
+      LLVMContext context;
+      Module module{"dots", context};
+      module.setTargetTriple(target->getTargetTriple().str());
+      auto* type = FixedVectorType::get(Type::getInt32Ty(context), 16);
+      auto* function = Function::Create(FunctionType::get(type, {type, type, type}, false),
+                                        Function::ExternalLinkage, "dots", module);
+      IRBuilder<> b{BasicBlock::Create(context, "", function)};
+      const auto part = [&](Value* v, unsigned k, bool is_signed) {
+        Value* low = ConstantInt::get(type, k * 8);
+        if (!is_signed) return b.CreateAnd(b.CreateLShr(v, low), ConstantInt::get(type, 255));
+        return b.CreateAShr(b.CreateShl(v, ConstantInt::get(type, 24 - k * 8)),
+                            ConstantInt::get(type, 24));
+      };
+      Value* sum = function->getArg(2);
+      for (unsigned k = 0; k < 4; ++k)
+        sum = b.CreateAdd(sum, b.CreateMul(part(function->getArg(0), k, left),
+                                           part(function->getArg(1), k, right)));
+      b.CreateRet(sum);
+      ASSERT_EQ(cucpu::simt::form_dot_products(*function, target.get()), 1u);
+      Lanes x{0x80808080, 0x7f7f7f7f, 0xffffffff, 0,
+              0x01020304, 0xfffefdfc, 0x80ff7f00, 0x12345678};
+      Lanes y{0x80808080, 0x80808080, 0xffffffff, 7,
+              0xff7f8001, 0x01020304, 0x00ff80ff, 0x9abcdef0};
+      for (unsigned i = 0; i < 8; ++i) {
+        x.push_back(y[i]);
+        y.push_back(x[7 - i]);
+      }
+      Lanes z(16);
+      for (unsigned i = 0; i < 16; ++i) z[i] = i * 0x11111111u;
+      const Lanes got = evaluate(*function, {x, y, z});
+      ASSERT_EQ(got.size(), 16u);
+      for (unsigned i = 0; i < 16; ++i) {
+        std::uint32_t want = z[i];
+        for (unsigned k = 0; k < 32; k += 8) {
+          const auto value = [&](std::uint32_t v, bool is_signed) {
+            return is_signed ? static_cast<std::int8_t>(v >> k) : static_cast<int>(v >> k & 255);
+          };
+          want += static_cast<std::uint32_t>(value(x[i], left) * value(y[i], right));
+        }
+        EXPECT_EQ(got[i], want) << i << left << right;
+      }
+    }
+}
+
+// ---- Groups that run together ----
+
+/// A loop over groups as that of a tiled matrix product: sixteen columns that do not depend on the
+/// group. The sum of a group is loaded from `from` and stored to `to`.
+std::string group_loop(const std::string& from, const std::string& to, unsigned groups) {
+  std::string text = "define void @f(ptr %columns, ptr %row, ptr %a, ptr %b) {\nentry:\n";
+  for (int k = 0; k < 16; ++k) {
+    const auto n = std::to_string(k);
+    text += "  %p" + n + " = getelementptr i8, ptr %columns, i64 " + std::to_string(64 * k) +
+            "\n  %c" + n + " = load <16 x float>, ptr %p" + n + ", !noalias !0\n";
+  }
+  text +=
+      "  br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]\n"
+      "  %at = shl i64 %i, 6\n  %from = getelementptr i8, ptr " +
+      from +
+      ", i64 %at\n"
+      "  %s0 = load <16 x float>, ptr %from, !alias.scope !0\n"
+      "  %x = load float, ptr %row, !noalias !0\n"
+      "  %x1 = insertelement <16 x float> poison, float %x, i64 0\n"
+      "  %xs = shufflevector <16 x float> %x1, <16 x float> poison, <16 x i32> zeroinitializer\n";
+  for (int k = 0; k < 16; ++k)
+    text += "  %s" + std::to_string(k + 1) +
+            " = call <16 x float> @llvm.fma.v16f32(<16 x float> %xs, <16 x float> %c" +
+            std::to_string(k) + ", <16 x float> %s" + std::to_string(k) + ")\n";
+  text += "  %into = getelementptr i8, ptr " + to +
+          ", i64 %at\n"
+          "  store <16 x float> %s16, ptr %into, !alias.scope !0\n"
+          "  %next = add i64 %i, 1\n  %end = icmp eq i64 %next, " +
+          std::to_string(groups) +
+          "\n"
+          "  br i1 %end, label %done, label %loop\ndone:\n  ret void\n}\n"
+          "declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)\n"
+          "!0 = !{!1}\n!1 = distinct !{!1, !2}\n!2 = distinct !{!2}\n";
+  return text;
+}
+
+/// How many groups run at once.
+std::size_t jammed(const std::string& text, const char* cpu, const char* triple) {
+  auto target = machine(cpu, triple);
+  LLVMContext context;
+  SMDiagnostic error;
+  auto module = parseAssemblyString(text, error, context);
+  EXPECT_TRUE(module) << error.getMessage().str();
+  if (!module || !target) return 0;
+  module->setDataLayout(target->createDataLayout());
+  Function& function = *module->getFunction("f");
+  {
+    cucpu::simt::Analyses analyses{target.get()};
+    cucpu::simt::jam_groups(function, analyses);
+  }
+  EXPECT_FALSE(verifyModule(*module, &errs()));
+  return static_cast<std::size_t>(count_if(
+             instructions(function), [](Instruction& inst) { return isa<IntrinsicInst>(inst); })) /
+         16;
+}
+
+TEST(SimtTargets, GroupsThatShareMoreVectorsThanThereAreRegistersRunTogether) {
+  constexpr auto kArm = "aarch64-unknown-linux-gnu", kX86 = "x86_64-unknown-linux-gnu";
+  if (!machine("neoverse-n1", kArm)) GTEST_SKIP() << "this LLVM makes no AArch64 code";
+  EXPECT_EQ(jammed(group_loop("%a", "%a", 16), "neoverse-n1", kArm), 4u);
+  EXPECT_EQ(jammed(group_loop("%a", "%a", 6), "neoverse-n1", kArm), 2u);
+  EXPECT_EQ(jammed(group_loop("%a", "%a", 15), "neoverse-n1", kArm), 1u) << "an odd number";
+  EXPECT_EQ(jammed(group_loop("%a", "%b", 16), "neoverse-n1", kArm), 1u) << "they may overlap";
+  EXPECT_EQ(jammed(group_loop("%a", "%row", 16), "neoverse-n1", kArm), 1u) << "they may overlap";
+  if (machine("icelake-server", kX86)) {
+    EXPECT_EQ(jammed(group_loop("%a", "%a", 16), "icelake-server", kX86), 1u) << "sixteen fit";
   }
 }
 

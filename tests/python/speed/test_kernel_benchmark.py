@@ -66,3 +66,14 @@ def test_rows_that_miss_their_goal_have_a_reason(bench: Any) -> None:
     slow = records.Record("avx2", "AVX2", "", "", ratios={"histogram": {"ours": 2.01}, "saxpy": {"ours": 1.29}})
     assert "shared histogram 16M** (2.01 with AVX2)" in page.slow([slow])
     assert "2.01 missed" in page.of_ten([slow]) and "1.29 missed" not in page.of_ten([slow])
+
+
+def test_a_run_keeps_recorded_ratios_that_it_has_not_measured(bench: Any, tmp_path: Path) -> None:
+    records = bench("kernel_bench.records")
+    old = {"saxpy": {"ours": 1.1, "PoCL": 3.0}, "scan": {"ours": 0.9}}
+    records.save(records.Record("avx2", "AVX2", "5 rounds; PoCL 3.1", "2026-01-01", ratios=old), tmp_path)
+    new = records.Record("avx2", "AVX2", "9 rounds", "2026-01-02", ratios={"saxpy": {"ours": 1.0}})
+    both = records.completed(new, tmp_path)
+    assert both.ratios == {"saxpy": {"ours": 1.0, "PoCL": 3.0}, "scan": {"ours": 0.9}}
+    assert (both.about, both.date) == ("9 rounds; PoCL 3.1", "2026-01-02")
+    assert records.completed(new, tmp_path / "empty").ratios == new.ratios
