@@ -253,15 +253,13 @@ void FunctionTranslator::emit_mapa(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_getctarank(const Instruction& i) {
-  Value* own = call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none);
+  Value* address = nullptr;
   if (is_shared_address(i, i.operands[1])) {
-    Value* a = b.CreateTrunc(read(i.operands[1], i.types[0]), b.getInt32Ty());
-    Value* tag = b.CreateLShr(a, 24);
-    return write(i.operands[0], b.CreateSelect(b.CreateICmpEQ(tag, b.getInt32(0)), own,
-                                               b.CreateSub(tag, b.getInt32(1))));
+    address = b.CreatePtrToInt(cluster_pointer(read(i.operands[1], i.types[0])), b.getInt64Ty());
+  } else {
+    address = read(i.operands[1], Type::b64);
   }
-  write(i.operands[0],
-        call_routine("cluster_rank_of", b.getInt32Ty(), {read(i.operands[1], Type::b64)}, false));
+  write(i.operands[0], call_routine("cluster_rank_of", b.getInt32Ty(), {address}, false));
 }
 
 void FunctionTranslator::emit_createpolicy(const Instruction& i) {

@@ -69,16 +69,20 @@ std::int32_t low_half(std::uint64_t offset) {
 }  // namespace
 
 // A shared::cluster address is an offset, with 1 + the rank of the block in bits 24 and up when
-// mapa made it.
+// mapa made it. Without a rank it is a signed distance from this block's memory: cvta.to.shared of
+// an address in another block's memory gives one, and it is negative for blocks of lower rank.
 Value* FunctionTranslator::cluster_pointer(Value* a) {
-  Value* rank = b.CreateTrunc(b.CreateLShr(a, 24), b.getInt32Ty());
-  Value* own = b.CreateICmpEQ(rank, b.getInt32(0));
+  Value* low = b.CreateTrunc(a, b.getInt32Ty());
+  Value* tag = b.CreateLShr(low, 24);
+  Value* own =
+      b.CreateOr(b.CreateICmpEQ(tag, b.getInt32(0)), b.CreateICmpEQ(tag, b.getInt32(0xff)));
   Value* other = call_marker(
       "cluster.shared", b.getPtrTy(),
       {b.CreateSelect(own, call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none),
-                      b.CreateSub(rank, b.getInt32(1)))},
+                      b.CreateSub(tag, b.getInt32(1)))},
       Effect::none);
-  return b.CreateGEP(b.getInt8Ty(), other, b.CreateAnd(a, b.getInt64(0xffffff)));
+  Value* offset = b.CreateSelect(own, low, b.CreateAnd(low, b.getInt32(0xffffff)));
+  return b.CreateGEP(b.getInt8Ty(), other, b.CreateSExt(offset, b.getInt64Ty()));
 }
 
 // [r + offset] of a 32-bit register wraps at 32 bits: compilers write `s[i + 4]` with a register

@@ -87,7 +87,7 @@ class FunctionTranslator {
   Value* shared_pointer(const Operand& base, std::uint64_t offset);  ///< `base`: a 32-bit register
   Value* wrapped_address(const Operand& base, std::uint64_t offset);
   void remember_access(const Operand& address, Space space, bool cluster, Value* pointer);
-  Value* cluster_pointer(Value* address);  ///< of a shared::cluster address, an i64
+  Value* cluster_pointer(Value* address);  ///< of a shared::cluster address
   Value* shared_base();
   Value* params_base();
   std::uint64_t shared_offset(const Operand& o, bool& dynamic);
