@@ -139,6 +139,8 @@ Value* FunctionTranslator::pointer(const Operand& address, Space space, bool clu
     if (space == Space::shared) a = b.getInt64(static_cast<std::uint32_t>(base.value + offset));
   } else if (base.kind == Kind::reg && ptx::bits_of(source.registers[base.index].type) == 32) {
     if (space == Space::shared && !cluster) return shared_pointer(base, offset);
+    if (space == Space::generic || space == Space::global)
+      error(base.where, "an address of global memory has 64 bits");
     a = wrapped_address(base, offset);
   } else if (base.kind == Kind::reg || base.kind == Kind::special) {
     a = b.CreateAdd(read(base, Type::b64), b.getInt64(offset));
@@ -362,6 +364,18 @@ void FunctionTranslator::emit_isspacep(const Instruction& i) {
   write(i.operands[0], r);
 }
 
-void FunctionTranslator::emit_nothing(const Instruction&) {}
+void FunctionTranslator::emit_nothing(const Instruction& i) {
+  for (const Operand& o : i.operands) {
+    if (o.kind == Kind::address) (void)pointer(o, space_of(i));  // reports a wrong address
+  }
+  if (i.row->op == "cp" && i.has(Mod::prefetch)) (void)read(i.operands[1], Type::b32);
+}
+
+void FunctionTranslator::emit_setmaxnreg(const Instruction& i) {
+  const std::uint64_t count = i.operands[0].value;
+  constexpr std::uint64_t kLeast = 24, kMost = 256, kStep = 8;
+  if (count < kLeast || count > kMost || count % kStep != 0)
+    error(i.operands[0].where, "a number of registers is a multiple of 8 from 24 to 256");
+}
 
 }  // namespace cucpu::ir

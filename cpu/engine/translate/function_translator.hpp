@@ -167,9 +167,11 @@ class FunctionTranslator {
 
   // threads of a warp and a block (emit_warp.cpp, emit_async.cpp)
   Value* barrier_threads(const Instruction& i, std::size_t operand);
+  bool check_barrier(const Operand& id, const Operand* threads);
   void write_pair(const Operand& d, Value* pair);
   Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
   llvm::AllocaInst* in_memory(llvm::ArrayRef<Value*> values);  ///< as the members of a struct
+  Value* pixel_offsets(const Instruction& i, std::size_t& next);
   bool tensor_operands(const Instruction& i, const Operand& address, Value* shared,
                        std::uint32_t what, llvm::SmallVectorImpl<Value*>& args);
   static bool is_shared_address(const Instruction& i, const Operand& o);

@@ -49,6 +49,12 @@ fill(np.ones(8, np.float16), np.full(8, 2, np.float16))
 assert run("mov.b32 %r1, 0x3c004000; multimem.red.relaxed.sys.global.add.f16x2 [%rd0], %r1;") == 0
 for copy, before in zip(copies, (1, 2)):
     assert read(copy, np.float16, 3).tolist() == [before + 2, before + 1, before]
+h, i = np.array([1, -2, 3, 0.5], np.float16), np.array([0.5, 7, 3, -1], np.float16)
+for name, wanted in (("min", np.minimum), ("max", np.maximum)):
+    fill(h, i)
+    assert run(f"mov.b32 %r1, 0x3c004000; mov.b32 %r2, 0xc0003800; multimem.red.relaxed.sys.global.{name}.v2.f16x2 [%rd0], {{%r1, %r2}};") == 0
+    for copy, before in zip(copies, (h, i)):
+        assert (read(copy, np.float16, 4) == wanted(before, np.array([2, 1, 0.5, -2], np.float16))).all(), name
 """)
 
 
