@@ -264,7 +264,7 @@ def _others() -> Iterator[str]:
         for what in [""] if op == "st" else ops if sem in ("", "relaxed") else ["add"]:
             name = _name("multimem", op, sem, scope, space, what, f"v{count}" if count > 1 else "", type_)
             yield f"{name} {value}, {_address(space)};" if op == "ld_reduce" else f"{name} {_address(space)}, {value};"
-    for line in ["ld.u32 %r1, [%r2];", "ld.global.u32 %r1, [%r2];", "st.u32 [%r2], %r1;", "st.global.u32 [%r2], %r1;", "prefetch.L1 [%r2];",
+    yield from ["ld.u32 %r1, [%r2];", "ld.global.u32 %r1, [%r2];", "st.u32 [%r2], %r1;", "st.global.u32 [%r2], %r1;", "prefetch.L1 [%r2];",
                  "atom.add.u32 %r1, [%r2], %r3;", "atom.global.add.u32 %r1, [%r2], %r3;", "red.global.add.u32 [%r2], %r3;", "ld.local.u32 %r1, [%r2];",
                  "ld.const.u32 %r1, [%r2];", "ld.shared.u32 %r1, [%rd2];", "ld.shared.u32 %r1, [%r2];", "ldu.global.u32 %r1, [%r2];",
                  "prefetchu.L1 [%r2];", "discard.global.L2 [%r2], 128;", "isspacep.global %p, %r2;", "cvta.to.global.u64 %rd1, %r2;",
@@ -274,8 +274,7 @@ def _others() -> Iterator[str]:
                  "mad.wide.u32 %rd1, %r1, %r2, {%r1, %r2};", "fma.rn.f64 %fd1, {%r1, %r2}, %fd2, %fd3;", "nanosleep.u32 {%r1, %r2};",
                  "ld.global.u32 %r1, [%rd1, {%r1, %r2}];", "st.global.u32 [%rd1, {%r1}], %r2;", "atom.global.add.u32 %r1, [%rd1, {%r1}], %r2;",
                  "mbarrier.init.shared.b64 [%r1, {%r2}], 1;", "prefetch.global.L1 [%rd1, {%r1}];", "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2, {%r3}];",
-                 "cp.async.ca.shared.global [%r1, {%r2}], [%rd1], 16;", "cp.async.bulk.global.shared::cta.bulk_group [%rd1, {%r2}], [%r1], 64;"]:  # fmt: skip
-        yield line
+                 "cp.async.ca.shared.global [%r1, {%r2}], [%rd1], 16;", "cp.async.bulk.global.shared::cta.bulk_group [%rd1, {%r2}], [%r1], 64;"]
 
 
 def lines() -> list[str]:
