@@ -90,6 +90,7 @@ void LaneChecker::block_starts(Worker& worker, Block& block) {
   }
   range.settled = shared_history_->settled;
   range.rows = shared_history_->rows;
+  range.read_sites = shared_history_->read_sites[0];
   block_ = block_number(c);
   interval_starts(block.context);
   block_first_ = interval_;
@@ -173,6 +174,7 @@ void LaneChecker::remember(Worker& worker, const BlockContext& c, CheckRange& ra
   if (checks(kRace)) {
     const HistoryView view = pages_.at(low);
     next.settled = view.history->settled + view.index;
+    next.read_sites = view.history->read_sites[0] + view.index;
     if (!(known && is_read_only(c, access, known->base)))
       next.rows = view.history->rows + view.index / touch::kRowWords;
   }
@@ -240,10 +242,10 @@ void LaneChecker::check_memory(Worker& worker, BlockContext& c, CheckRange* rang
   }
   if (!inside || access.range == 0 || access.range >= kCheckRanges) return;
   if (!hooks().find_allocation) {
-    ranges[access.range] = {0, ~std::uint64_t{0}, nullptr, nullptr, nullptr, 0};
+    ranges[access.range] = {.low = 0, .limit = ~std::uint64_t{0}};
   } else if (const auto found = hooks().find_allocation(*inside);
              found && (access.root == 0 || access.root - found->base < found->size)) {
-    ranges[access.range] = {found->base, found->size + 1, nullptr, nullptr, nullptr, 0};
+    ranges[access.range] = {.low = found->base, .limit = found->size + 1};
   }
 }
 
@@ -286,14 +288,6 @@ void cucpu_rt_check_lanes(BlockContext* context, CheckRange* ranges, const LaneA
   lane_checker(worker).access(worker, *context, ranges, *access,
                               pc_of(__builtin_return_address(0)));
   if (worker.current_fault().code != 0) worker.abandon();
-}
-
-bool cucpu_rt_check_lanes_uniform(BlockContext* context, const CheckRange* range,
-                                  std::uint64_t address, std::uint32_t bytes, std::uint32_t site,
-                                  std::uint32_t first_thread, std::uint32_t lanes) {
-  return lane_checker(*Worker::running())
-      .reads_uniform(*context, *range, address, bytes, site, first_thread, lanes,
-                     pc_of(__builtin_return_address(0)));
 }
 
 void cucpu_rt_check_lanes_interval(BlockContext* context) {

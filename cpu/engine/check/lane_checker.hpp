@@ -33,9 +33,6 @@ class LaneChecker final : public GridObserver {
   [[nodiscard]] bool checks(unsigned kind) const { return (findings_.options().kinds & kind) != 0; }
 
   void access(Worker&, BlockContext&, CheckRange*, const LaneAccess&, std::uintptr_t pc);
-  bool reads_uniform(const BlockContext&, const CheckRange&, std::uintptr_t address,
-                     std::uint32_t bytes, std::uint32_t site, std::uint32_t first_thread,
-                     std::uint32_t lanes, std::uintptr_t pc);
   void interval_starts(BlockContext&);
   void fence(std::uint32_t first_thread, std::uint64_t lanes);
   void warp(Worker&, BlockContext&, std::uint32_t first_thread, std::uint32_t missing,
@@ -82,6 +79,8 @@ class LaneChecker final : public GridObserver {
   void check_race(Worker&, BlockContext&, const LaneAccess&, std::uintptr_t pc);
   void know_site(std::uint16_t site, std::uintptr_t pc);
   bool check_race_together(const BlockContext&, const LaneAccess&);
+  [[nodiscard]] bool are_words(const LaneAccess&) const;
+  bool check_race_in_word(const BlockContext&, const LaneAccess&, unsigned lane);
   void check_race_in_lane(Worker&, BlockContext&, const LaneAccess&, unsigned lane,
                           std::uintptr_t pc);
   /// Whether lane `lane` stores what memory holds after the lanes before it.

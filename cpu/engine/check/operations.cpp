@@ -332,7 +332,7 @@ class Accesses {
       const auto first = static_cast<unsigned>(at % 4);
       const auto count = static_cast<unsigned>(std::min<std::uintptr_t>(4 - first, end - at));
       const std::uint64_t mask = ((std::uint64_t{1} << count) - 1) << first;
-      h.open(i, 1, now, 0);
+      h.open(i, 1, 0);
       const auto compare = [&](std::uint64_t word, std::uint64_t its_bytes, bool its_writes) {
         if (race.first || (its_bytes & mask) == 0) return;
         if (const Operation* const other = find(interval(word))) {
@@ -351,9 +351,11 @@ class Accesses {
       const std::uint64_t mine = now | mask << kBytesShift;
       if (writes) {
         h.write[i] = mine, h.write_site[i] = 0xffff;
+        h.wrote(i, 1, now);
       } else {
         h.reads[1][i] = h.reads[0][i], h.read_sites[1][i] = h.read_sites[0][i];
         h.reads[0][i] = mine, h.read_sites[0][i] = 0xffff;
+        h.read_one(i, now);
       }
       at += count;
     }

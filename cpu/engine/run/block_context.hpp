@@ -13,6 +13,8 @@ namespace cucpu {
 struct CheckRow {
   std::uint64_t write, read;
   std::uint16_t write_site, read_site;
+  /// Of uniform reads: a bit per word that was read, and the number of lanes minus one (from bit 8).
+  std::uint16_t uniform;
 };
 
 /// Memory that accesses were found to be inside of (check mode): [low, low + limit - 1). Limit 0:
@@ -23,7 +25,8 @@ struct CheckRange {
   /// Race checks: by word from `low` on, the interval (BlockContext::check_interval) in which more
   /// reads of it need no check.
   std::uint32_t* settled;
-  CheckRow* rows;  ///< race checks: by 32 bytes from `low` on
+  CheckRow* rows;             ///< race checks: by 32 bytes from `low` on
+  std::uint16_t* read_sites;  ///< race checks: by word from `low` on, the last read
   /// Init checks: a bit per byte from `low` on, set if it is initialized. An index into it is ANDed
   /// with the mask: 0 for memory all of which counts as initialized.
   const std::byte* initialized;
