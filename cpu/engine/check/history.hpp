@@ -32,7 +32,8 @@ inline std::uint64_t bytes(std::uint64_t word) { return word >> kBytesShift & kB
 // - neighboring threads accessed neighboring elements of 4, 8 or 16 bytes (1, 2, 4 words: the
 //   shift), the first of them `thread`;
 // - `kUniform` instead of a shift: all threads of a lane group read the words of CheckRow::uniform;
-// - `kDetailed`: the words of the History hold what happened. No access to one of them is of a later
+// - `kDetailed`: the words of the History hold what happened. No access to one of them is of a
+// later
 //   interval. With `kSettled`, two threads have read each word in this interval, and none wrote it.
 inline constexpr std::uint64_t kDetailed = 1, kShiftShift = 1, kShifts = 3, kSettled = 1 << 3;
 inline constexpr std::uint64_t kUniform = kShifts << kShiftShift;

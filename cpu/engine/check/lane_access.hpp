@@ -37,8 +37,6 @@ struct LaneAccess {
 extern "C" {
 /// Checks an access before it is executed; does not return after a finding.
 void cucpu_rt_check_lanes(cucpu::BlockContext*, cucpu::CheckRange*, const cucpu::LaneAccess*);
-/// The block starts, or all its threads have passed a barrier.
-void cucpu_rt_check_lanes_interval(cucpu::BlockContext*);
 void cucpu_rt_check_lanes_fence(cucpu::BlockContext*, std::uint32_t first_thread,
                                 std::uint64_t lanes);
 /// A warp executes an operation with this mask. `missing`: lanes whose mask does not name them.

@@ -7,16 +7,12 @@
 #include <string>
 
 #include "cpu/engine/check/lane_checker.hpp"
+#include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {
 
 using namespace check;
-
-void LaneChecker::interval_starts(BlockContext& c) {
-  c.check_interval = ++interval_;
-  c.check_now = std::uint64_t{interval_} << touch::kIntervalShift;
-}
 
 void LaneChecker::fence(std::uint32_t first_thread, std::uint64_t lanes) {
   for (; lanes != 0; lanes &= lanes - 1)
@@ -68,11 +64,8 @@ void LaneChecker::race(Worker& worker, BlockContext& c, const LaneAccess& access
                        std::uint64_t earlier, std::uint16_t site, bool earlier_writes,
                        std::uintptr_t pc) {
   if (const operations::Operation* const other = unordered_at(touch::interval(earlier))) {
-    const std::string both =
-        std::string{verb_of(access.flags)} + " of " + std::to_string(access.bytes) + " bytes by " +
-        operations::describe(*operation_) + " after a" +
-        (earlier_writes ? " write by " : " read by ") + operations::describe(*other) +
-        ", and nothing orders the two operations";
+    const std::string both = operations::describe_race(*operation_, verb_of(access.flags),
+                                                       access.bytes, *other, earlier_writes);
     return report(worker, c, access, lane,
                   {kRace, 719, "data race", both, pc, access.address_of(lane)});
   }
@@ -88,8 +81,8 @@ void LaneChecker::race(Worker& worker, BlockContext& c, const LaneAccess& access
 
 namespace {
 
-/// Whether accesses are ordered before those of a thread in this interval, without knowledge of warp
-/// operations and of other blocks.
+/// Whether accesses are ordered before those of a thread in this interval, without knowledge of
+/// warp operations and of other blocks.
 struct Quiet {
   std::uint64_t empty;  ///< words below it are of other grids, or of other blocks (shared memory)
   std::uint64_t block;  ///< words from it on are of this block
@@ -235,9 +228,9 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
   if (words > view.words) return false;
   const Quiet quiet{shared ? c.check_block : c.check_empty, c.check_block, c.check_now};
   const std::uint32_t first = access.first_thread + first_lane;
-  const std::uint64_t own =
-      quiet.now | std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
-      std::uint64_t{first} << touch::kThreadShift;
+  const std::uint64_t own = quiet.now |
+                            std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
+                            std::uint64_t{first} << touch::kThreadShift;
   const auto site = static_cast<std::uint16_t>(access.site);
   if (!uniform && view.index % touch::kRowWords == 0 && words % touch::kRowWords == 0 &&
       std::has_single_bit(per_lane) && per_lane <= 4) {
@@ -289,7 +282,7 @@ void LaneChecker::check_race(Worker& worker, BlockContext& c, const LaneAccess& 
                              std::uintptr_t pc) {
   if (!compares_accesses()) return;
   const auto site = static_cast<std::uint16_t>(access.site);
-  know_site(site, pc);
+  if (site >= kCheckedSites || known_sites_[site] == 0) know_site(site, pc);
   if (check_race_together(c, access)) return;
   const bool words = are_words(access);
   for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
@@ -300,8 +293,8 @@ void LaneChecker::check_race(Worker& worker, BlockContext& c, const LaneAccess& 
   }
 }
 
-/// Whether check_race_in_word() may be asked: lanes access words, and neither publish nor learn what
-/// other blocks did.
+/// Whether check_race_in_word() may be asked: lanes access words, and neither publish nor learn
+/// what other blocks did.
 bool LaneChecker::are_words(const LaneAccess& access) const {
   const unsigned flags = access.flags;
   if (access.bytes != 4) return false;
@@ -313,15 +306,14 @@ bool LaneChecker::are_words(const LaneAccess& access) const {
          ((flags & kGlobalSpace) != 0 && access.root != 0 && unordered_.empty());
 }
 
-/// As check_race_in_lane() for the usual case: no unordered access by another thread. False: another
-/// case, and nothing was changed.
+/// As check_race_in_lane() for the usual case: no unordered access by another thread. False:
+/// another case, and nothing was changed.
 bool LaneChecker::check_race_in_word(const BlockContext& c, const LaneAccess& access,
                                      unsigned lane) {
   const std::uintptr_t address = access.address_of(lane);
   const bool shared = (access.flags & kSharedSpace) != 0;
   if (address % 4 != 0) return false;
-  if (shared &&
-      address - reinterpret_cast<std::uintptr_t>(c.shared) + 4 > c.reserved_shared_offset)
+  if (shared && address - reinterpret_cast<std::uintptr_t>(c.shared) + 4 > c.reserved_shared_offset)
     return false;
   const std::uint32_t thread = access.first_thread + lane;
   const bool writes = (access.flags & kWrite) != 0, strong = (access.flags & kStrong) != 0;
@@ -361,6 +353,7 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
   if (shared && address - reinterpret_cast<std::uintptr_t>(c.shared) + access.bytes >
                     c.reserved_shared_offset + kReservedSharedBytes)
     return;
+  if ((access.flags & kImage) != 0 && is_outside_surface(address)) return;
   // malloc and free pass memory from thread to thread.
   if (!shared && g_device_heap_contains && g_device_heap_contains(address)) return;
   const std::uint32_t thread = access.first_thread + lane;
@@ -384,6 +377,10 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
     History& h = *view.history;
     const std::size_t i = view.index;
     h.open(i, 1, shared ? c.check_block : c.check_empty);
+    // What a strong read finds may say that the other operation is done.
+    if (strong && reads && !shared && !unordered_.empty() &&
+        unordered_at(touch::interval(h.write[i])))
+      unordered_.clear();
     const auto conflicts = [&](std::uint64_t earlier) {
       return earlier != 0 && (touch::bytes(earlier) & bytes) != 0 &&
              !(strong && (earlier & touch::kStrong) != 0) && !ordered(earlier, shared, thread);
@@ -422,6 +419,7 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
     done += count;
   }
   if (strong && writes && ((access.flags & kRelease) != 0 || fenced_[thread])) {
+    if (operation_ && !shared && operations::is_host_memory(address)) *operation_->is_public = true;
     auto& released = released_[address];
     for (const auto& [other, time] : known_) released[other] = std::max(released[other], time);
     released[block_] = interval_;

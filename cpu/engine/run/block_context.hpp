@@ -13,7 +13,8 @@ namespace cucpu {
 struct CheckRow {
   std::uint64_t write, read;
   std::uint16_t write_site, read_site;
-  /// Of uniform reads: a bit per word that was read, and the number of lanes minus one (from bit 8).
+  /// Of uniform reads: a bit per word that was read, and the number of lanes minus one (from bit
+  /// 8).
   std::uint16_t uniform;
 };
 
@@ -63,6 +64,7 @@ struct BlockContext {
   std::uint32_t smid, nsmid;  ///< the number of the host thread that runs the block; their count
   CheckRange* check_ranges;   ///< kCheckRanges long; of the host thread. Only check mode uses them.
   std::uint32_t check_interval;  ///< between two barriers; numbered by check mode
+  std::uint32_t* check_clock;    ///< race checks: the last interval of the grid
   // Race checks: words of the history (check/history.hpp) that order an access.
   std::uint64_t check_empty;         ///< words below it are ordered before the grid
   std::uint64_t check_block;         ///< words from it on are of this block

@@ -41,10 +41,10 @@ std::uint64_t number(const CallInst& call, Argument which) {
 /// An access of a lane group for race and init checks.
 struct CheckEmitter::Group {
   const CallInst& call;
-  Value* first;        ///< the lowest address
-  std::uint64_t span;  ///< bytes
-  bool dense = false;  ///< each lane accesses the bytes after those of the lane before it
-  bool uniform = false;           ///< all lanes access the same bytes
+  Value* first;          ///< the lowest address
+  std::uint64_t span;    ///< bytes
+  bool dense = false;    ///< each lane accesses the bytes after those of the lane before it
+  bool uniform = false;  ///< all lanes access the same bytes
   bool sets_initialized = false;  ///< the bits of its bytes are set, not tested
   Value* range = nullptr;         ///< its CheckRange
   Value* offset = nullptr;        ///< of `first` in it
@@ -53,6 +53,11 @@ struct CheckEmitter::Group {
   [[nodiscard]] std::uint64_t flags() const { return number(call, kFlags); }
   [[nodiscard]] bool is_shared() const { return number(call, kRange) == 0; }
 };
+
+bool CheckEmitter::is_checked(const CallInst& call) const {
+  const bool image = (number(call, kFlags) & kImage) != 0;
+  return (plan_.check & (image ? kRace : kMemory | kRace | kInit)) != 0;
+}
 
 bool CheckEmitter::has_state() const { return (plan_.check & (kRace | kInit)) != 0; }
 
@@ -159,8 +164,8 @@ Value* CheckEmitter::of_context(Type* type, std::size_t offset) {
 /// Calls `visit` with the address of 64 bits, the bits among them that belong to the bytes of an
 /// access (at their lowest positions), and how far they are shifted. Bits from an offset that is no
 /// multiple of eight on are shifted, so 64 bits hold 57 of them.
-void CheckEmitter::for_initialized_bits(
-    const Group& group, const std::function<void(Value*, Value*, Value*)>& visit) {
+void CheckEmitter::for_initialized_bits(const Group& group,
+                                        const std::function<void(Value*, Value*, Value*)>& visit) {
   constexpr std::uint64_t kChunk = 56;
   Value* bits = field_of(group.range, b_.getPtrTy(), offsetof(CheckRange, initialized));
   Value* mask = group.is_shared() ? nullptr
@@ -202,8 +207,8 @@ Value* CheckEmitter::is_quiet(const Group& group, Value* found, Value* own) {
   Type* const word = b_.getInt64Ty();
   Value* now = of_context(word, offsetof(BlockContext, check_now));
   const auto same = [&] {
-    return b_.CreateICmpEQ(
-        b_.CreateAnd(b_.CreateXor(found, own), b_.getInt64(touch::kRowMask)), b_.getInt64(0));
+    return b_.CreateICmpEQ(b_.CreateAnd(b_.CreateXor(found, own), b_.getInt64(touch::kRowMask)),
+                           b_.getInt64(0));
   };
   if (group.is_shared()) {  // words of other blocks are older than this block
     Value* old = b_.CreateICmpULT(found, now);
@@ -213,8 +218,8 @@ Value* CheckEmitter::is_quiet(const Group& group, Value* found, Value* own) {
   Value* empty = of_context(word, offsetof(BlockContext, check_empty));
   Value* ours = b_.CreateICmpULT(b_.CreateSub(found, block), b_.CreateSub(now, block));
   Value* detailed = b_.CreateTrunc(found, b_.getInt1Ty());  // touch::kDetailed
-  Value* quiet = b_.CreateOr(b_.CreateICmpULT(found, empty),
-                             b_.CreateAnd(ours, b_.CreateNot(detailed)));
+  Value* quiet =
+      b_.CreateOr(b_.CreateICmpULT(found, empty), b_.CreateAnd(ours, b_.CreateNot(detailed)));
   if (!own) return quiet;
   return b_.CreateOr(quiet, b_.CreateAnd(same(), b_.CreateICmpUGE(found, block)));
 }
@@ -241,11 +246,10 @@ Value* CheckEmitter::first_row(const Group& group) {
 Value* CheckEmitter::own_word(std::uint64_t kind) {
   Type* const word = b_.getInt64Ty();
   Value* thread = parts_.instructions.first_thread();
-  Value* steps =
-      b_.CreateLoad(b_.getInt16Ty(),
-                    b_.CreateGEP(b_.getInt16Ty(),
-                                 of_context(b_.getPtrTy(), offsetof(BlockContext, check_steps)),
-                                 b_.CreateLShr(thread, 5)));
+  Value* steps = b_.CreateLoad(
+      b_.getInt16Ty(),
+      b_.CreateGEP(b_.getInt16Ty(), of_context(b_.getPtrTy(), offsetof(BlockContext, check_steps)),
+                   b_.CreateLShr(thread, 5)));
   Value* own = b_.CreateOr(b_.CreateShl(b_.CreateZExt(steps, word), touch::kStepShift),
                            b_.CreateShl(b_.CreateZExt(thread, word), touch::kThreadShift));
   own = b_.CreateOr(own, of_context(word, offsetof(BlockContext, check_now)));
@@ -271,9 +275,8 @@ void CheckEmitter::branch(Value* condition, BasicBlock* likely, BasicBlock* unli
 
 void CheckEmitter::branch_to_settled(const Group& group, BasicBlock* yes, BasicBlock* no) {
   const auto words = static_cast<unsigned>(group.span / 4);
-  Value* tags =
-      b_.CreateAlignedLoad(FixedVectorType::get(b_.getInt32Ty(), words), settled_words(group),
-                           Align{4}, /*isVolatile=*/true);
+  Value* tags = b_.CreateAlignedLoad(FixedVectorType::get(b_.getInt32Ty(), words),
+                                     settled_words(group), Align{4}, /*isVolatile=*/true);
   Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
   branch(b_.CreateAndReduce(b_.CreateICmpEQ(tags, b_.CreateVectorSplat(words, now))), yes, no);
 }
@@ -366,8 +369,7 @@ void CheckEmitter::emit_uniform(const Group& group, BasicBlock* after, BasicBloc
   Value *row = first_row(group), *own = own_word(touch::kUniform);
   Value* found = load_from_row(row, word, offsetof(CheckRow, read));
   Type* const half = b_.getInt16Ty();
-  Value* place =
-      b_.CreateTrunc(b_.CreateAnd(b_.CreateLShr(group.offset, 2), b_.getInt64(7)), half);
+  Value* place = b_.CreateTrunc(b_.CreateAnd(b_.CreateLShr(group.offset, 2), b_.getInt64(7)), half);
   Value* bits = b_.CreateShl(b_.getInt16(static_cast<std::uint16_t>((1U << words) - 1)), place);
   Value* known = load_from_row(row, half, offsetof(CheckRow, uniform));
   Value* more = b_.CreateOr(known, bits);
@@ -415,8 +417,8 @@ bool CheckEmitter::unless_known(Group group, const std::function<void()>& slow) 
   if (race) {
     if (bytes % 4 != 0 || (flags & kStrong) != 0 || (flags & (kSharedSpace | kGlobalSpace)) == 0)
       return false;
-    const bool fits = (bytes == 4 || bytes == 8 || bytes == 16) &&
-                      number(group.call, kSite) < kCheckedSites;
+    const bool fits =
+        (bytes == 4 || bytes == 8 || bytes == 16) && number(group.call, kSite) < kCheckedSites;
     settles = (flags & kWrite) == 0 && (group.dense || group.span == bytes);
     rows = group.dense && group.span % kRow == 0 && fits;
     uniform = group.uniform && settles && fits;
@@ -496,7 +498,7 @@ void CheckEmitter::call_routine(CallInst& call, Value* lanes, Value* first_threa
 }
 
 void CheckEmitter::emit_access(CallInst& call) {
-  if ((plan_.check & (kMemory | kRace | kInit)) == 0) return;
+  if (!is_checked(call)) return;
   if (!isa<ConstantInt>(call.getArgOperand(kBytes)))
     return refuse("check mode: an access of variable size");
   Value* address = call.getArgOperand(kAddress);
@@ -539,7 +541,7 @@ void CheckEmitter::emit_access(CallInst& call) {
 
 void CheckEmitter::emit_access_in_lane(CallInst& call, Value* lane,
                                        const std::function<Value*(Value*)>& value_of) {
-  if ((plan_.check & (kMemory | kRace | kInit)) == 0) return;
+  if (!is_checked(call)) return;
   if (!isa<ConstantInt>(call.getArgOperand(kBytes)))
     return refuse("check mode: an access of variable size");
   Value* address = value_of(call.getArgOperand(kAddress));
@@ -576,7 +578,15 @@ void CheckEmitter::emit_fence() {
 
 void CheckEmitter::emit_interval() {
   if ((plan_.check & kRace) == 0) return;
-  b_.CreateCall(routine("cucpu_rt_check_lanes_interval", {b_.getPtrTy()}), {state_.block_context});
+  const auto place = [&](std::size_t offset) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), state_.block_context, offset);
+  };
+  Value* clock = b_.CreateLoad(b_.getPtrTy(), place(offsetof(BlockContext, check_clock)));
+  Value* interval = b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), clock), b_.getInt32(1));
+  b_.CreateStore(interval, clock);
+  b_.CreateStore(interval, place(offsetof(BlockContext, check_interval)));
+  b_.CreateStore(b_.CreateShl(b_.CreateZExt(interval, b_.getInt64Ty()), touch::kIntervalShift),
+                 place(offsetof(BlockContext, check_now)));
 }
 
 // In full code all lanes of the warp take part, so each must be in its own mask.

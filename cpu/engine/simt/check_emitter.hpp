@@ -26,6 +26,7 @@ class CheckEmitter : public EmitterPart {
   void emit_warp(llvm::CallInst&, llvm::StringRef name);
 
  private:
+  [[nodiscard]] bool is_checked(const llvm::CallInst&) const;
   [[nodiscard]] bool has_state() const;  ///< race and init checks
   Value* lanes_on();
   Value* range(std::uint64_t number);  ///< its address
