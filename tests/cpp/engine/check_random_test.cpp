@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/cpp/engine/check_random_test.cpp: race checks of random kernels, as scalar code and as
-// vector code of every width, against a model that knows all accesses.
+// vector code of every width, against a model that knows all accesses. CHECK_KERNELS: how many.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -246,7 +246,7 @@ std::vector<unsigned> numbers_after(const std::string& text, const std::string& 
 // promise: Check mode reports nothing for correct kernels
 TEST(CheckRandom, TheRacesOfRandomKernelsAreFoundAndNoOthers) {
   const char* const given = std::getenv("CHECK_KERNELS");
-  const unsigned kernels = given ? static_cast<unsigned>(std::atoi(given)) : 60;
+  const unsigned kernels = given ? static_cast<unsigned>(std::atoi(given)) : 16;
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   unsigned clean = 0, found = 0;
   for (unsigned seed = 0; seed < kernels && !::testing::Test::HasFailure(); ++seed) {

@@ -91,6 +91,7 @@ def test_memory_freed_in_stream_order_is_usable_before_the_free() -> None:
         {"CUCORE_CHECK": "memory"},
     )
 
+
 @pytest.mark.parametrize("allocate", ["cuMemAllocAsync(4096, queue)", "cuMemAlloc(4096)"])
 def test_a_free_in_stream_order_does_not_wait_for_the_stream(allocate: str) -> None:
     """The kernel before the free waits for the program, and then accesses the memory."""
@@ -111,7 +112,6 @@ def test_a_free_in_stream_order_does_not_wait_for_the_stream(allocate: str) -> N
         print(again, int(driver.cuStreamSynchronize(queue)[0]))
     """
     expect(code, "1 0\n", {"CUCORE_CHECK": "memory"})
-
 
 
 @pytest.mark.promise("Check mode finds reads of uninitialized memory")
