@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 # The calls of bench/python/overhead.py with a placeholder for the function; other rows have no arguments.
@@ -25,10 +26,19 @@ CALLS = {
     **{f"copy_{size}_to_{place}": "f(x, stream=x)" for size in ("4", "1m") for place in ("device", "host")},
     **{f"b_copy_{what}": "f(x, x, 4)" for what in ("4_to_device", "4_to_host", "1m_to_device", "1m_to_host", "array")},
     "b_memset_4k": "f(x, 0, 4096, x)",
+    **{f"graph_capture_{n}": f"sequence(f, s, g, x, {n})" for n in (20, 1000)},
 }  # fmt: skip
 
 path, driver_library, lock = sys.argv[1:4]
 sys.argv[1:4] = []
+
+
+def sequence(begin: Callable[..., Any], step: Callable[..., Any], end: Callable[..., Any], x: Any, count: int) -> None:
+    """A capture as bench/python/overhead.py makes it."""
+    made = begin(x)
+    for _ in repeat(None, count):
+        step(x, x, x)
+    end(made)
 
 
 def serve(rows: dict[str, tuple[tuple[Callable[..., Any], ...], Callable[[], Any], int]]) -> None:
@@ -36,7 +46,8 @@ def serve(rows: dict[str, tuple[tuple[Callable[..., Any], ...], Callable[[], Any
 
     suite = Suite()
     for name, (functions, drain, batch) in rows.items():
-        names = {"x": object(), "many": (None,) * 256, "f": functions[0], "g": functions[-1]}
+        names = {"x": object(), "many": (None,) * 256, "sequence": sequence}
+        names |= {"f": functions[0], "s": functions[len(functions) // 2], "g": functions[-1]}
         text = CALLS.get(name, "f()" if len(functions) == 1 else "g(f())")
         suite.run(name, lambda: eval(f"lambda: {text}", names), drain, batch)  # noqa: B023 (called at once)
     suite.finish()

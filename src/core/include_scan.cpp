@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace cucore::detail {
 namespace {
@@ -33,13 +34,15 @@ std::string joined_lines(std::string_view source) {
 
 class Scanner {
  public:
-  explicit Scanner(std::string_view text) : text_{text} {}
+  /// `known`: nothing where macros for __has_include are reported as uses of an unknown file.
+  explicit Scanner(std::string_view text, HasIncludeMacros* known) : text_{text}, known_{known} {}
 
   std::vector<FileUse> run() {
     bool at_start = true;  // of a line: nothing but blanks and comments before
     while (!is_end()) {
       if (peek() == '\n') {
         at_start = true;
+        defined_ = {};
         ++at_;
       } else if (!skip_blank()) {
         if (at_start && skip_any({"#", "%:", "\?\?="}))
@@ -92,9 +95,25 @@ class Scanner {
   void directive() {
     skip_blanks();
     const std::string_view name = word();
+    if (name == "define") return define();
     if (name != "include" && name != "include_next" && name != "import" && name != "embed") return;
     skip_blanks();
     file_use("#" + std::string{name} + " ");
+  }
+
+  /// The name and the parameters of a macro; its text is read as other text is.
+  void define() {
+    skip_blanks();
+    defined_ = {word(), {}};
+    if (!skip("(")) return;
+    while (!is_end() && peek() != '\n' && !skip(")")) {
+      if (const std::string_view parameter = word(); !parameter.empty())
+        defined_.parameters.push_back(parameter);
+      else if (skip("..."))
+        defined_.parameters.push_back("__VA_ARGS__");
+      else
+        ++at_;
+    }
   }
 
   /// What follows `said`: a file in quotes or angle brackets, or a macro.
@@ -114,7 +133,11 @@ class Scanner {
       if (open == '<') return go_to(line);
     }
     const std::string_view macro = word();
-    if (!macro.empty()) found_.push_back({said + std::string{macro}, {}});
+    if (macro.empty()) return;
+    if (known_ && std::ranges::find(defined_.parameters, macro) != defined_.parameters.end())
+      known_->emplace(defined_.name);
+    else
+      found_.push_back({said + std::string{macro}, {}});
   }
 
   /// A word or number, a literal, or a character.
@@ -130,8 +153,10 @@ class Scanner {
       const std::string_view name = word();
       if (peek() == '"' && name.ends_with('R'))
         raw_literal();
-      else if (name == "__has_include" || name == "__has_include_next" || name == "__has_embed")
+      else if (is_has_include(name))
         has_include(name);
+      else
+        after_defined_ = name == "defined";
     } else {
       ++at_;
     }
@@ -157,15 +182,37 @@ class Scanner {
     go_to(close == text_.npos ? close : close + end.size());
   }
 
+  [[nodiscard]] bool is_has_include(std::string_view name) const {
+    return name == "__has_include" || name == "__has_include_next" || name == "__has_embed" ||
+           (known_ && known_->contains(name));
+  }
+
   void has_include(std::string_view name) {
+    const bool is_asked_for = std::exchange(after_defined_, false);  // defined(__has_include)
     skip_blanks();
-    if (!skip("(")) return;  // asks whether the compiler has it
+    if (!skip("(")) {
+      if (is_asked_for || defined_.name.empty()) return;
+      if (known_)
+        known_->emplace(defined_.name);
+      else
+        found_.push_back({std::string{name}, {}});
+      return;
+    }
     skip_blanks();
     file_use(std::string{name} + " ");
   }
 
+  /// The macro whose #define is being read.
+  struct Macro {
+    std::string_view name;
+    std::vector<std::string_view> parameters;
+  };
+
   std::string_view text_;
+  HasIncludeMacros* known_;
   std::size_t at_ = 0;
+  Macro defined_;
+  bool after_defined_ = false;
   std::vector<FileUse> found_;
 };
 
@@ -173,7 +220,12 @@ class Scanner {
 
 std::vector<FileUse> all_uses_of_files(std::string_view source) {
   const std::string text = joined_lines(source);
-  return Scanner{text}.run();
+  return Scanner{text, nullptr}.run();
+}
+
+std::vector<FileUse> all_uses_of_files(std::string_view source, HasIncludeMacros& known) {
+  const std::string text = joined_lines(source);
+  return Scanner{text, &known}.run();
 }
 
 std::vector<FileUse> uses_of_files(std::string_view source) {

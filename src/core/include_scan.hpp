@@ -2,6 +2,8 @@
 // include_scan.hpp: which files a C++ source asks for.
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +21,16 @@ struct FileUse {
 /// since that depends on macros.
 std::vector<FileUse> all_uses_of_files(std::string_view source);
 
-/// The same without names in angle brackets, which the compiler looks for in folders that are part
+/// Macros that stand for __has_include: `#define HAS(X) __has_include(X)`, `#define HAS
+/// __has_include`.
+using HasIncludeMacros = std::set<std::string, std::less<>>;
+
+/// As all_uses_of_files(), where `known` holds such macros of other files: HAS(<file>) is a use of
+/// a file, too. Those that the source defines are added to `known` instead of being reported as a
+/// use whose file a macro gives; uses that stand before their definition need another scan.
+std::vector<FileUse> all_uses_of_files(std::string_view source, HasIncludeMacros& known);
+
+/// All uses without names in angle brackets, which the compiler looks for in folders that are part
 /// of its options.
 std::vector<FileUse> uses_of_files(std::string_view source);
 

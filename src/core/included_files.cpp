@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
 #include "core/include_scan.hpp"
@@ -71,12 +73,19 @@ class Search {
   /// The places of all files that the texts and what they include name. Nothing: see the header.
   std::optional<std::vector<std::string>> run() {
     while (!pending_.empty()) {
-      const Text next = std::move(pending_.back());
+      Text next = std::move(pending_.back());
       pending_.pop_back();
       if (uses_the_time(next.text) || places_.size() > kMostPlaces) return std::nullopt;
-      for (const FileUse& use : all_uses_of_files(next.text)) {
+      const std::size_t macros = has_include_macros_.size();
+      for (const FileUse& use : all_uses_of_files(next.text, has_include_macros_)) {
         if (use.file.empty()) return std::nullopt;
         add_file(use.file, next.folder);
+      }
+      scanned_.push_back(std::move(next));
+      // Texts scanned before may use a macro that was found now.
+      if (has_include_macros_.size() != macros) {
+        std::ranges::move(scanned_, std::back_inserter(pending_));
+        scanned_.clear();
       }
     }
     return std::vector<std::string>{places_.begin(), places_.end()};
@@ -96,6 +105,8 @@ class Search {
   const std::vector<std::string>& folders_;
   const ProgramOptions& options_;
   std::vector<Text> pending_;
+  std::vector<Text> scanned_;
+  HasIncludeMacros has_include_macros_;
   std::set<std::string> places_;
   std::set<std::string> given_;
 };

@@ -61,17 +61,23 @@ PyObject* taker = nullptr;  // the Python callable that receives the calls
 int kind = 0;               // 0: the GIL is held, 1: released
 bool failed = false;
 
-/// taker({name: (functions, drain, batch), ...}); one function, or a creating and a consuming one.
+/// The functions of a row: one, a creating and a consuming one, or those of a sequence: begin,
+/// step, end.
+PyObject* functions_of(const bench::Row& row, PyObject* self) {
+  PyMethodDef* const table = methods[kind];
+  const auto function = [&](int which) { return PyCFunction_New(&table[which], self); };
+  if (row.is_sequence) return Py_BuildValue("(NNN)", function(1), function(0), function(2));
+  if (row.make) return Py_BuildValue("(NN)", function(1), function(2));
+  return Py_BuildValue("(N)", function(0));
+}
+
+/// taker({name: (functions, drain, batch), ...})
 void hand_to_python(bench::Suite& suite) {
   PyObject* rows = PyDict_New();
   for (bench::Row& row : suite.rows()) {
     PyObject* self = PyCapsule_New(&row, nullptr, nullptr);
-    PyMethodDef* const table = methods[kind];
-    PyObject* functions = row.make ? Py_BuildValue("(NN)", PyCFunction_New(&table[1], self),
-                                                   PyCFunction_New(&table[2], self))
-                                   : Py_BuildValue("(N)", PyCFunction_New(&table[0], self));
-    PyObject* value =
-        Py_BuildValue("(NNi)", functions, PyCFunction_New(&drain_method, self), row.batch);
+    PyObject* value = Py_BuildValue("(NNi)", functions_of(row, self),
+                                    PyCFunction_New(&drain_method, self), row.batch);
     PyDict_SetItemString(rows, row.name.c_str(), value);
     Py_DECREF(value);
     Py_DECREF(self);

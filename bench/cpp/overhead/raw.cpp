@@ -272,14 +272,30 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   CUfunction function0;
   check(p_cuLibraryGetKernel(&found, code, "k0"), "cuLibraryGetKernel");
   check(p_cuKernelGetFunction(&function0, found), "cuKernelGetFunction");
-  const auto capture = [&](int launches = 20) {
-    CUgraph graph;
+  const CUkernel kernel0 = found;
+  const auto launch_empty = [&](CUfunction function) {
+    check(p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr),
+          "cuLaunchKernel");
+  };
+  const auto begin_capture = [&] {
     check(p_cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
-    for (int n = 0; n < launches; ++n)
-      check(p_cuLaunchKernel(function0, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr),
-            "cuLaunchKernel");
+  };
+  const auto end_capture = [&] {
+    CUgraph graph;
     check(p_cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
     return graph;
+  };
+  const auto capture = [&](int launches = 20) {
+    begin_capture();
+    for (int n = 0; n < launches; ++n) launch_empty(function0);
+    return end_capture();
+  };
+  // A node that cuda.core captures names the kernel, so that it can be asked for it.
+  const auto capture_steps = [&](const std::string& name, int launches, int batch) {
+    suite.run_steps(
+        name, begin_capture, launches, [&, function0] { launch_empty(function0); },
+        [&, kernel0] { launch_empty(reinterpret_cast<CUfunction>(kernel0)); },
+        [&] { check(p_cuGraphDestroy(end_capture()), "cuGraphDestroy"); }, drain, batch);
   };
   const auto instantiate = [&](CUgraph graph) {
     CUgraphExec exec;
@@ -294,8 +310,7 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
         check(p_cuGraphDestroy(graph), "cuGraphDestroy");
       },
       drain, 10);
-  suite.run(
-      "graph_capture_20", [&] { check(p_cuGraphDestroy(capture()), "cuGraphDestroy"); }, drain, 10);
+  capture_steps("graph_capture_20", 20, 10);
   const CUgraph graph = capture();
   suite.run(
       "graph_instantiate_20",
@@ -310,9 +325,7 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
       drain, 10);
   suite.run(
       "graph_launch_20", [&] { check(p_cuGraphLaunch(exec, stream), "cuGraphLaunch"); }, drain, 50);
-  suite.run(
-      "graph_capture_1000", [&] { check(p_cuGraphDestroy(capture(1000)), "cuGraphDestroy"); },
-      drain, 1);
+  capture_steps("graph_capture_1000", 1000, 1);
   const CUgraph large_graph = capture(1000);
   const CUgraphExec large_exec = instantiate(large_graph);
   suite.run(

@@ -69,7 +69,8 @@ class Suite;
 /// If set, serve() calls this instead of measuring: least.cpp passes the calls to Python.
 inline void (*hand_over)(Suite&) = nullptr;
 
-/// A call that serve() passes on. A call that creates an object for another call has two parts.
+/// A call that serve() passes on. A call that creates an object for another call has two parts; a
+/// sequence has a third one, `call`, between them.
 struct Row {
   std::string name;
   std::function<void()> call;
@@ -77,6 +78,7 @@ struct Row {
   std::function<void(std::uint64_t)> take;
   std::function<void()> drain;
   int batch = 1;
+  bool is_sequence = false;
 };
 
 /// Benchmarks by name; serve() measures one short batch per request of bench/run.py.
@@ -92,7 +94,7 @@ class Suite {
     for (int i = 0; i < std::min(batch, 50); ++i) call();
     drain();
     if (hand_over != nullptr) {
-      rows_.push_back({name, call, {}, {}, drain, batch});
+      rows_.push_back({name, call, {}, {}, drain, batch, false});
       return;
     }
     order_.push_back(name);
@@ -119,6 +121,27 @@ class Suite {
     run(
         name, [=] { take(make()); }, drain, batch);
     if (hand_over != nullptr) rows_.back().make = make, rows_.back().take = take;
+  }
+
+  /// A sequence of calls: one that begins, `count` steps, one that ends. From Python each is a call
+  /// of its own, so `step` may differ from that of the C side: `from_python` makes what cuda.core
+  /// makes.
+  template <typename Begin, typename Step, typename FromPython, typename End, typename Drain>
+  void run_steps(const std::string& name, Begin begin, int count, Step step, FromPython from_python,
+                 End end, Drain drain, int batch) {
+    run(
+        name,
+        [=] {
+          begin();
+          for (int n = 0; n < count; ++n) step();
+          end();
+        },
+        drain, batch);
+    if (hand_over == nullptr) return;
+    rows_.back().call = from_python;
+    rows_.back().make = [=] { return begin(), std::uint64_t{0}; };
+    rows_.back().take = [=](std::uint64_t) { end(); };
+    rows_.back().is_sequence = true;
   }
 
   [[nodiscard]] std::vector<Row>& rows() { return rows_; }  ///< for hand_over

@@ -93,9 +93,44 @@ TEST(IncludeScan, LiteralsHideNoDirectives) {
     EXPECT_EQ(uses(source), one) << source;
 }
 
+TEST(IncludeScan, MacrosThatStandForHasIncludeAreKnownAfterwards) {
+  for (const char* definition :
+       {"#define HAS(X) __has_include(X)", "#define HAS( Y, X ) \\\n (__has_include( X ) && Y)",
+        "#define HAS(...) __has_include(__VA_ARGS__)", "#define HAS __has_include",
+        "#define FIRST(X) __has_include(X)\n#define HAS(X) FIRST(X)"}) {
+    HasIncludeMacros known;
+    EXPECT_TRUE(all_uses_of_files(definition, known).empty()) << definition;
+    EXPECT_TRUE(known.contains("HAS")) << definition;
+    const auto uses = all_uses_of_files("#if HAS(<a/x.h>)\n", known);
+    ASSERT_EQ(uses.size(), 1U) << definition;
+    EXPECT_EQ(uses.front().file, "a/x.h");
+    EXPECT_TRUE(all_uses_of_files("#if HAS(NAME)\n", known).front().file.empty());
+    EXPECT_TRUE(all_uses_of_files(definition).front().file.empty()) << definition;
+  }
+}
+
+TEST(IncludeScan, QuestionsForHasIncludeItselfAreNoUse) {
+  for (const char* source : {"#ifdef __has_include\n#endif", "#if defined(__has_include)\n#endif",
+                             "#define HAS_IT defined(__has_include)"}) {
+    HasIncludeMacros known;
+    EXPECT_TRUE(all_uses_of_files(source, known).empty()) << source;
+    EXPECT_TRUE(known.empty()) << source;
+    EXPECT_TRUE(all_uses_of_files(source).empty()) << source;
+  }
+}
+
+TEST(IncludeScan, HasIncludeOfAMacroThatIsNoParameterIsReported) {
+  HasIncludeMacros known;
+  EXPECT_TRUE(all_uses_of_files("#define HAS(X) __has_include(FILE)", known).front().file.empty());
+  EXPECT_TRUE(
+      all_uses_of_files("#define HAS(X) X\n#if __has_include(X)", known).front().file.empty());
+  EXPECT_TRUE(known.empty());
+}
+
 TEST(IncludeScan, UnfinishedSourcesEnd) {
-  for (const char* source : {"#include \"x", "#include", "/*", "\"", "R\"(", "'", "#", "//", "\\",
-                             "__has_include(", "R\"abcdefghijklmnopqrstuvwxyz("})
+  for (const char* source :
+       {"#include \"x", "#include", "/*", "\"", "R\"(", "'", "#", "//", "\\", "__has_include(",
+        "R\"abcdefghijklmnopqrstuvwxyz(", "#define", "#define HAS(", "#define HAS(X"})
     EXPECT_EQ(uses(source), Texts{}) << source;
 }
 

@@ -128,7 +128,6 @@ NOT_COUNTED = (
     "_version.py",
     "_html.py",
     "_signatures.py",
-    "graph/_drawing.py",
 )
 
 

@@ -135,8 +135,11 @@ def test_coverage_page_says_which_forms_only_a_reference_confirms(pages: Path) -
 
 
 def test_coverage_page_equals_the_coverage_command(pages: Path) -> None:
+    import cucore
     from cucore.coverage import facts
 
+    if not (Path(next(iter(cucore.__path__))) / "coverage.json").exists():
+        pytest.skip("this build has no CPU device")
     page = (pages / "coverage.rst").read_text()
     driver = facts()["driver"]
     assert f"- {len(driver['implemented'])}\n" in page

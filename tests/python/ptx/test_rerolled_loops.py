@@ -111,6 +111,7 @@ def test_rows_of_different_lengths_in_one_launch(any_width: str) -> None:
                 assert out[row, lane] == np.int32(total * np.int32(1000) + np.int32(most)), (row, lane)
 
 
+@pytest.mark.cpu_only
 def test_loads_of_such_a_loop_are_contiguous(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
