@@ -240,8 +240,8 @@ def test_memory_of_a_pool_that_another_stream_gets_is_not_a_race() -> None:
     code = """
         import time
         a, b = device.create_stream(), device.create_stream()
-        writer = kernel("st.global.u32 [%rd1], %r2;")
-        for stream in (a, b):
+        writers = kernel("st.global.u32 [%rd1], %r2;"), kernel("st.global.u32 [%rd1], 99;")  # different values
+        for stream, writer in zip((a, b), writers):
             memory = device.allocate(4096, stream=stream)
             launch(stream, LaunchConfig(grid=1, block=64), writer, memory)
             memory.close(stream)
