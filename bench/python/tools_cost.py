@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tools cost: the time of kernels on the CPU device with each of them, against the plain run.
 
-    python bench/python/tools_cost.py [--json FILE] [--modes MODE,...] [KERNEL...]
+    python bench/python/tools_cost.py [--rounds N] [--json FILE] [--docs docs/benchmarks/tools.md] [--modes MODE,...] [KERNEL...]
 
 Every mode runs in a process of its own, on one host thread, and processor time is measured: the numbers depend little on the load of
-the machine. A kernel runs until it has taken a fifth of a second; the fastest of five such runs counts. Modes that run a kernel thread
-by thread (debug mode, random schedules) have fewer elements, and are compared with a plain run of as many.
+the machine. A kernel runs until it has taken a fifth of a second; the fastest of five such runs, and of all rounds, counts. Modes that
+run a kernel thread by thread (debug mode, random schedules) have fewer elements, and are compared with a plain run of as many. Modes
+with a goal get a verdict; the exit status is 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -113,6 +115,10 @@ MODES: dict[str, tuple[dict[str, str], int]] = {
 }
 
 
+# The most that a mode may take, times the plain run.
+GOALS = {"coverage": 3, "memory": 4, "all checks": 25}
+
+
 def measure(names: list[str], elements: int) -> dict[str, float]:
     """Seconds per launch, in this process."""
     import numpy as np
@@ -140,6 +146,7 @@ def measure(names: list[str], elements: int) -> dict[str, float]:
             stream.sync()
             return (time.process_time() - start) / times
 
+        run(1)  # compiles
         first = run(1)
         if first < 0.2:
             run(3)
@@ -158,9 +165,36 @@ def measure_mode(variables: dict[str, str], names: list[str], elements: int) -> 
     return {name: float(seconds) for name, seconds in json.loads(done.stdout).items()}
 
 
+def fastest(rounds: list[dict[str, float]]) -> dict[str, float]:
+    return {name: min(times[name] for times in rounds) for name in rounds[0]}
+
+
+def verdicts(ratios: dict[str, dict[str, float]]) -> list[tuple[str, int, str, float]]:
+    """Mode, goal, and the kernel with the largest ratio of each mode that has a goal."""
+    worst = {mode: max(ratios[mode].items(), key=lambda item: item[1]) for mode in ratios if mode in GOALS}
+    return [(mode, GOALS[mode], kernel, ratio) for mode, (kernel, ratio) in worst.items()]
+
+
+def shown(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def markdown(ratios: dict[str, dict[str, float]], rounds: int) -> str:
+    modes, kernels = list(ratios), list(next(iter(ratios.values())))
+    lines = [f"{platform.machine()}, Python {platform.python_version()}, best of {rounds} rounds.", ""]
+    lines += ["| kernel | " + " | ".join(modes) + " |", "|---" * (len(modes) + 1) + "|"]
+    lines += [f"| {name} | " + " | ".join(shown(ratios[mode][name]) for mode in modes) + " |" for name in kernels]
+    lines += ["", "| mode | goal | largest ratio | verdict |", "|---|---|---|---|"]
+    for mode, goal, kernel, ratio in verdicts(ratios):
+        lines.append(f"| {mode} | {goal} | {shown(ratio)} ({kernel}) | {'met' if ratio <= goal else 'missed'} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--docs", metavar="FILE", help="writes the ratios between the markers of this page")
     parser.add_argument("--modes", help=f"of {', '.join(MODES)}; all of them by default")
     parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
     parser.add_argument("kernels", nargs="*", metavar="KERNEL")
@@ -170,18 +204,35 @@ def main() -> None:
         print(json.dumps(measure(names, arguments.measure)))
         return
     modes = {mode: MODES[mode] for mode in (arguments.modes.split(",") if arguments.modes else MODES)}
-    plain = {elements: measure_mode({}, names, elements) for elements in (MANY, FEW)}
-    times = {mode: measure_mode(variables, names, elements) for mode, (variables, elements) in modes.items()}
+    sizes = {elements for _, elements in modes.values()} | {MANY}
+    runs: dict[object, list[dict[str, float]]] = {key: [] for key in (*sizes, *modes)}
+    for _ in range(arguments.rounds):  # a plain run next to each of the others
+        for elements in sizes:
+            runs[elements].append(measure_mode({}, names, elements))
+        for mode, (variables, elements) in modes.items():
+            runs[mode].append(measure_mode(variables, names, elements))
+    best = {key: fastest(times) for key, times in runs.items()}
+    ratios = {
+        mode: {name: best[mode][name] / best[elements][name] for name in names} for mode, (_, elements) in modes.items()
+    }
     print(f"{'kernel':<12}{'plain':>12}" + "".join(f"{mode:>12}" for mode in modes))
     for name in names:
-        ratios = "".join(
-            f"{times[mode][name] / plain[elements][name]:>11.2f}x" for mode, (_, elements) in modes.items()
+        print(
+            f"{name:<12}{1e6 * best[MANY][name]:>9.0f} us" + "".join(f"{ratios[mode][name]:>11.2f}x" for mode in modes)
         )
-        print(f"{name:<12}{1e6 * plain[MANY][name]:>9.0f} us{ratios}")
-    times["plain"] = plain[MANY]
-    times[f"plain, {FEW} elements"] = plain[FEW]
+    for mode, goal, kernel, ratio in verdicts(ratios):
+        print(f"{mode}: at most {ratio:.2f}x ({kernel}), goal {goal}x: {'met' if ratio <= goal else 'missed'}")
     if arguments.json:
-        Path(arguments.json).write_text(json.dumps(times, indent=1) + "\n")
+        names_of = {MANY: "plain", FEW: f"plain, {FEW} elements"}
+        written = {names_of.get(key, key): times for key, times in best.items()}
+        Path(arguments.json).write_text(json.dumps(written, indent=1) + "\n")
+    if arguments.docs:
+        page = Path(arguments.docs)
+        before, _, rest = page.read_text().partition("<!-- start -->")
+        _, _, after = rest.partition("<!-- end -->")
+        page.write_text(f"{before}<!-- start -->\n{markdown(ratios, arguments.rounds)}\n<!-- end -->{after}")
+    if any(ratio > goal for _, goal, _, ratio in verdicts(ratios)):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -135,15 +135,30 @@ CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned int groups,
                               const CUdevResource* input, CUdevResource* remainder,
                               unsigned int flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS* params) {
   return guarded([&] {
-    require(result && groups > 0 && input && params && flags == 0 &&
-            input->type == CU_DEV_RESOURCE_TYPE_SM);
+    require(groups > 0 && input && params && flags == 0 && input->type == CU_DEV_RESOURCE_TYPE_SM);
     unsigned left = input->sm.smCount;
     for (unsigned i = 0; i < groups; ++i) {
-      require(params[i].smCount <= left, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
-      if (params[i].smCount == 0) params[i].smCount = left;  // all remaining
+      CU_DEV_SM_RESOURCE_GROUP_PARAMS& wanted = params[i];
+      require((wanted.flags & ~unsigned{CU_DEV_SM_RESOURCE_GROUP_BACKFILL}) == 0);
+      const bool backfill = (wanted.flags & CU_DEV_SM_RESOURCE_GROUP_BACKFILL) != 0;
+      // Cores are scheduled together in groups of this size; all groups of cores are alike here.
+      unsigned together = std::max(1u, wanted.coscheduledSmCount);
+      if (wanted.smCount == 0) {  // as many as there are; without `result` that may be none
+        wanted.smCount = backfill ? left : left / together * together;
+        require(wanted.smCount > 0 || !result, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+      }
+      require(wanted.smCount <= left && (backfill || wanted.smCount % together == 0),
+              CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+      if (const unsigned preferred = wanted.preferredCoscheduledSmCount) {
+        require(preferred % together == 0, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        if (wanted.smCount % preferred == 0) together = preferred;
+      }
+      left -= wanted.smCount;
+      if (!result) continue;
       result[i] = *input;
-      result[i].sm.smCount = params[i].smCount;
-      left -= params[i].smCount;
+      result[i].sm.smCount = wanted.smCount;
+      result[i].sm.smCoscheduledAlignment = together;
+      result[i].sm.flags = wanted.flags;
     }
     if (remainder) {
       *remainder = *input;

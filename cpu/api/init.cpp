@@ -25,6 +25,7 @@
 #include "cpu/engine/schedule/options.hpp"
 #include "cpu/exec/thread_pool.hpp"
 #include "cpu/graph/device_launch.hpp"
+#include "cpu/mem/address_space.hpp"
 #include "cpu/mem/allocation.hpp"
 #include "cpu/mem/host_stack.hpp"
 #include "cpu/trace/trace.hpp"
@@ -179,7 +180,8 @@ void initialize() {
     };
   }
   hooks.find_allocation = [](std::uintptr_t address) -> std::optional<cucpu::AllocationView> {
-    const AllocationRef a = MemoryMap::instance().find(address);
+    AllocationRef a = MemoryMap::instance().find(address);
+    if (!a) a = QueuedFrees::instance().find(address);
     if (!a) return std::nullopt;
     const bool tracked = (a->kind == MemoryKind::device || a->kind == MemoryKind::pool) &&
                          a->shared_fd < 0 && a->handle_types == 0 && !is_managed(*a) &&
@@ -189,6 +191,9 @@ void initialize() {
   try {
     if (cucpu::check::Options::from_environment().leaks) cucpu::allocation_stacks::start();
     cucpu::operations::start();
+    cucpu::operations::g_is_device_address = [](std::uintptr_t address) {
+      return AddressSpace::instance().contains(address);
+    };
     static_cast<void>(cucpu::schedule::Options::from_environment());
   } catch (const cucpu::environment::Invalid& error) {
     std::fprintf(stderr, "cucore: %s\n", error.what());

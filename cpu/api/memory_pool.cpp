@@ -39,6 +39,17 @@ CUdeviceptr allocate_async(std::size_t bytes, MemPool& pool, Stream& stream) {
   return pool.allocate(bytes, stream);
 }
 
+/// When the stream has done all its work up to now.
+void remove_queued_free(Stream& stream, const AllocationRef& memory) noexcept {
+  const auto remove = [memory] { QueuedFrees::instance().remove(memory); };
+  try {
+    stream.submit(make_object<CallOp>(remove, true));
+  } catch (...) {
+    stream.wait(stream.submitted());
+    remove();
+  }
+}
+
 /// The data of cuMemPoolExportPointer, unique among all allocations of all pools. The importer
 /// compares it with its file.
 struct ExportedPointer {
@@ -78,18 +89,20 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     const auto is_mine = [](const Allocation& a) { return a.kind == MemoryKind::pool && a.pool; };
     const AllocationRef found = MemoryMap::instance().find(address);
     require(found && found->base == address);
-    // Check mode looks up memory while kernels run, so it must stay registered until they end.
-    if (cucpu::check::kinds_in_environment() != 0) stream->wait(stream->submitted());
-    if (found->kind == MemoryKind::device || found->kind == MemoryKind::managed) {
-      // Memory of cuMemAlloc freed in stream order: freed when the stream reaches it.
-      const AllocationRef record = MemoryMap::instance().remove(address);
-      require(record != nullptr);
-      drop_after(*stream, record, stream->submitted());
-      return;
-    }
-    const AllocationRef record = MemoryMap::instance().remove(address, is_mine);
+    // Check mode looks up memory while kernels run: they find it until the stream reaches its free.
+    const bool checked = cucpu::check::kinds_in_environment() != 0;
+    if (checked) QueuedFrees::instance().add(found);
+    const bool in_pool = found->kind != MemoryKind::device && found->kind != MemoryKind::managed;
+    const AllocationRef record = in_pool ? MemoryMap::instance().remove(address, is_mine)
+                                         : MemoryMap::instance().remove(address);
+    if (checked && record != found) QueuedFrees::instance().remove(found);
     require(record != nullptr);
-    static_cast<MemPool*>(record->pool)->free(record, stream.get());
+    if (checked) remove_queued_free(*stream, record);
+    // Memory of cuMemAlloc freed in stream order: freed when the stream reaches it.
+    if (in_pool)
+      static_cast<MemPool*>(record->pool)->free(record, stream.get());
+    else
+      drop_after(*stream, record, stream->submitted());
   });
 }
 

@@ -141,8 +141,8 @@ AllocationRef MemPool::new_block(std::size_t bytes) {
 }
 
 bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out, bool may_wait) {
-  if ((check::kinds_in_environment() & check::kMemory) != 0)
-    return false;  // a use after free must be detected
+  // A use after free must be detected, and race checks do not know what orders a reuse.
+  if ((check::kinds_in_environment() & (check::kMemory | check::kRace)) != 0) return false;
   if (!find_free(bin_of(bytes), stream, out, may_wait)) return false;
   g_trimmable -= out.bytes;
   return true;

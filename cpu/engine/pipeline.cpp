@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "cpu/engine/coverage/insert_coverage.hpp"
+#include "cpu/engine/default_pipeline.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/explanation.hpp"
 #include "cpu/engine/jit/alignment_check.hpp"
@@ -262,15 +263,7 @@ std::size_t size_of(Function& function) {
   }));
 }
 
-void default_pipeline(C& c) {
-  const int n = c.job.optimization;
-  const OptimizationLevel level = n <= 0   ? OptimizationLevel::O0
-                                  : n == 1 ? OptimizationLevel::O1
-                                           : OptimizationLevel::O2;
-  PassBuilder builder{c.target};
-  c.analyses->run(c.module, n <= 0 ? builder.buildO0DefaultPipeline(level)
-                                   : builder.buildPerModuleDefaultPipeline(level));
-}
+void default_pipeline(C& c) { c.analyses->run(c.module, default_passes(c.job.optimization)); }
 
 CodeGenerator& generator_of(C& c) {
   return c.baseline_generator ? *c.baseline_generator : *c.generator;

@@ -82,8 +82,8 @@ class BranchedRun final : public Object {
         lane.in_step = true;
         lane.traced.begin(*plan_->steps[lane.at].op, lane);
         if (operations::are_checked()) [[unlikely]]
-          operations::runs_node(static_cast<const Task*>(&lane), parent_, {plan_, &plan_->shape},
-                                lane.at);
+          operations::runs_node(static_cast<const Task*>(&lane), parent_,
+                                {{plan_, &plan_->shape}, lane.at, run_});
         if (run_step(plan_->steps[lane.at], lane, lane.looping) == Progress::pending) return false;
       }
       lane.in_step = false;
@@ -120,6 +120,7 @@ class BranchedRun final : public Object {
   std::unique_ptr<std::atomic<unsigned>[]> missing_;  // per step: missing arrivals
   std::unique_ptr<Lane[]> lanes_;
   std::atomic<unsigned> lanes_left_;
+  const std::uint64_t run_ = operations::next_run();
 };
 
 }  // namespace

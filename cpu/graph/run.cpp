@@ -37,7 +37,7 @@ class PlanRun final : public Object, public Task {
       : plan_{std::move(plan)}, parent_{&parent} {
     priority_ = parent.priority();
     if (operations::are_checked()) [[unlikely]]
-      operations::runs_node(static_cast<const Task*>(this), &parent, nullptr, 0);
+      operations::runs_node(static_cast<const Task*>(this), &parent, {});
   }
   ~PlanRun() override {
     if (operations::are_checked()) [[unlikely]]

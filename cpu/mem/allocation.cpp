@@ -225,6 +225,28 @@ void MemoryMap::drop(const AllocationRef& allocation) {
   release(*allocation);
 }
 
+QueuedFrees& QueuedFrees::instance() {
+  static auto* const frees = new QueuedFrees;
+  return *frees;
+}
+
+void QueuedFrees::add(const AllocationRef& memory) {
+  const std::unique_lock lock{mutex_};
+  by_id_[memory->id] = memory;
+}
+
+void QueuedFrees::remove(const AllocationRef& memory) noexcept {
+  const std::unique_lock lock{mutex_};
+  by_id_.erase(memory->id);
+}
+
+AllocationRef QueuedFrees::find(std::uintptr_t address) const {
+  const std::shared_lock lock{mutex_};
+  for (const auto& [id, memory] : by_id_)
+    if (address - memory->base < memory->size) return memory;
+  return nullptr;
+}
+
 void MemoryMap::record_freed(const Allocation& a) noexcept try {
   const auto [at, is_new] = freed_.try_emplace(a.base);
   at->second = {a.base, a.size, a.id};

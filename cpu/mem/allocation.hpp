@@ -132,6 +132,20 @@ class MemoryMap {
   void record_freed(const Allocation&) noexcept;
 };
 
+/// Memory that the program has freed in stream order, and that queued work may still use. Only
+/// check mode records it, and asks for it. Thread-safe.
+class QueuedFrees {
+ public:
+  static QueuedFrees& instance();
+  void add(const AllocationRef&);
+  void remove(const AllocationRef&) noexcept;
+  [[nodiscard]] AllocationRef find(std::uintptr_t address) const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::uint64_t, AllocationRef> by_id_;
+};
+
 /// Owns memory: frees it in its destructor, also when the constructor of the enclosing object
 /// throws.
 class OwnedMemory {

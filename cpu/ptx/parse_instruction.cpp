@@ -21,6 +21,12 @@ struct Patterns {
   }
 };
 
+bool is_space(const Slot& slot) {
+  return std::ranges::any_of(slot.mods, [](Mod m) {
+    return m == Mod::global || m == Mod::shared || m == Mod::shared_cta || m == Mod::shared_cluster;
+  });
+}
+
 std::string join_mods(std::span<const Mod> words) {
   std::string out;
   for (Mod m : words) out += (out.empty() ? "." : " .") + std::string{text_of(m)};
@@ -119,6 +125,10 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
         // The order of types matters: set.lt.u16.f16 differs from set.lt.f16.u16.
         for (std::size_t t = s + 1; row.slots[s].type && t < row.slots.size(); ++t) {
           if (row.slots[t].type && used[t] >= 0) takes = false;
+        }
+        // So does that of state spaces: a copy names its destination first.
+        for (std::size_t t = s + 1; is_space(row.slots[s]) && t < row.slots.size(); ++t) {
+          if (is_space(row.slots[t]) && used[t] >= 0) takes = false;
         }
         if (takes) break;
       }
@@ -551,6 +561,27 @@ void Parser::parse_call(Instruction& inst) {
   if (prototype) inst.operands.push_back(std::move(*prototype));
 }
 
+namespace {
+
+/// Instructions with operands of several registers.
+bool takes_vectors(const Instruction& inst) {
+  constexpr std::string_view kOps[] = {
+      "mov",      "ld",       "ldu",     "st",    "atom",
+      "red",      "multimem", "mma",     "wmma",  "wgmma",
+      "ldmatrix", "stmatrix", "tcgen05", "cp",    "tex",
+      "tld4",     "suld",     "sust",    "sured", "clusterlaunchcontrol",
+  };
+  return std::ranges::find(kOps, inst.row->op) != std::end(kOps) || inst.has(Mod::rs);
+}
+
+/// [object, {x, y}]: textures, surfaces and tensors.
+bool takes_coordinates(const Instruction& inst) {
+  constexpr std::string_view kOps[] = {"tex", "tld4", "suld", "sust", "sured"};
+  return std::ranges::find(kOps, inst.row->op) != std::end(kOps) || inst.has(Mod::tensor);
+}
+
+}  // namespace
+
 bool Parser::check_operands(const Instruction& inst) {
   if (inst.row->args == "call") return true;
   Patterns patterns{inst.row->args};
@@ -578,6 +609,8 @@ bool Parser::check_operands(const Instruction& inst) {
         if (optional) continue;
         return fail(o.where, "an address in brackets");
       }
+      if (o.parts.size() > 1 && !takes_coordinates(inst))
+        return fail(o.where, "an address without coordinates");
     } else if (pattern == "l") {
       if (o.kind != Kind::label) return fail(o.where, "a label");
     } else if (pattern == "i") {
@@ -603,6 +636,8 @@ bool Parser::check_operands(const Instruction& inst) {
     } else if (o.kind == Kind::address || o.kind == Kind::pair || o.kind == Kind::list) {
       return fail(o.where, "a register or a constant");
     }
+    if (o.kind == Kind::vector && o.parts.size() > 1 && !takes_vectors(inst))
+      return fail(o.where, "one register or constant");
     ++i;
   }
   if (i < inst.operands.size()) {

@@ -1,9 +1,8 @@
-// Two processes work on one buffer: the memory is shared, no bytes are sent. The parent exports its
-// pool as a file descriptor, which the child inherits, and the buffer as a few bytes, which it
-// reads from its standard input.
-#include <fcntl.h>
-
+// Two processes work on one buffer: memory and an event are shared, no bytes are sent. The parent
+// fills a buffer and records an event; the child, which reads from its standard input what both are
+// opened by, waits for the event and doubles the numbers.
 #include <cstdio>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <string>
@@ -16,14 +15,21 @@ extern "C" __global__ void twice(int* data) { data[threadIdx.x] *= 2; }
 )";
 constexpr unsigned kCount = 64;
 
-static int child(int descriptor) {
+/// What the child is sent: plain bytes.
+struct Message {
+  cucore::SharedBuffer buffer;
+  CUipcEventHandle ready;
+};
+
+static int child() {
   const cucore::Device device;
   device.set_current();
   const cucore::Stream stream = device.create_stream();
-  cucore::IPCBufferDescriptor shared;
-  if (std::fread(&shared, sizeof shared, 1, stdin) != 1) return 1;
-  const auto pool = cucore::MemoryPool::from_file_descriptor(descriptor, {.ipc_enabled = true});
-  const cucore::Buffer buffer = cucore::import_buffer(pool, shared, stream);
+  Message message;
+  if (std::fread(&message, sizeof message, 1, stdin) != 1) return 1;
+  const cucore::Buffer buffer = cucore::open_shared_buffer(message.buffer, stream);
+  stream.wait(cucore::Event::from_ipc_handle(
+      device.primary_context(), message.ready));  // the parent's stream, seen from here
   cucore::Program program{kSource, cucore::SourceType::cxx};
   const cucore::Kernel twice = program.compile(cucore::CodeType::cubin).get_kernel("twice");
   cucore::launch(stream, {.grid = {1}, .block = {kCount}}, twice, buffer);
@@ -32,27 +38,26 @@ static int child(int descriptor) {
 }
 
 int main(int count, char** words) try {
-  if (count > 1) return child(std::stoi(words[1]));
+  if (count > 1) return child();
   const cucore::Device device;
   device.set_current();
   const cucore::Stream stream = device.create_stream();
   const auto pool = cucore::MemoryPool::create({.ipc_enabled = true});
-  cucore::Buffer buffer = cucore::Buffer::allocate(pool, kCount * sizeof(int), stream);
+  const auto buffer = std::make_shared<cucore::Buffer>(
+      cucore::Buffer::allocate(pool, kCount * sizeof(int), stream));
   std::vector<int> numbers(kCount);
   std::iota(numbers.begin(), numbers.end(), 0);
-  buffer.copy_from(std::span{numbers}, stream);
-  stream.sync();
+  buffer->copy_from(std::span{numbers}, stream);
+  const cucore::Event ready = stream.record({.ipc_enabled = true});
 
-  const int descriptor = pool->export_file_descriptor();
-  fcntl(descriptor, F_SETFD, 0);  // the child keeps it
-  const cucore::IPCBufferDescriptor shared = cucore::export_buffer(buffer);
-  const std::string command = "'" + std::string{words[0]} + "' " + std::to_string(descriptor);
+  const Message message{cucore::share_buffer(buffer), ready.ipc_handle()};
+  const std::string command = "'" + std::string{words[0]} + "' child";
   FILE* other = popen(command.c_str(), "w");
-  if (other == nullptr || std::fwrite(&shared, sizeof shared, 1, other) != 1) return 1;
+  if (other == nullptr || std::fwrite(&message, sizeof message, 1, other) != 1) return 1;
   if (pclose(other) != 0) return 1;  // waits for its end
 
   std::vector<int> result(kCount);
-  buffer.copy_to(std::span{result}, stream);
+  buffer->copy_to(std::span{result}, stream);
   stream.sync();
   for (unsigned i = 0; i < kCount; ++i)
     if (result[i] != 2 * numbers[i]) return 1;

@@ -32,6 +32,7 @@
 #include "cucore/pathfinder.hpp"           // IWYU pragma: export
 #include "cucore/program.hpp"              // IWYU pragma: export
 #include "cucore/program_cache.hpp"        // IWYU pragma: export
+#include "cucore/shared_buffer.hpp"        // IWYU pragma: export
 #include "cucore/stream.hpp"               // IWYU pragma: export
 #include "cucore/strided_memory_view.hpp"  // IWYU pragma: export
 #include "cucore/system.hpp"               // IWYU pragma: export

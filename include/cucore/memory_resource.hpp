@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,13 @@ struct PoolOptions {
   CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {0}};  ///< where it lies
   bool ipc_enabled = false;  ///< the pool can be exported as a file descriptor
   std::size_t max_size = 0;  ///< 0: the driver's own limit
+};
+
+/// What a pool of page-locked host memory is.
+struct PinnedOptions {
+  bool ipc_enabled = false;    ///< the pool can be exported; its memory is then of a NUMA node
+  std::optional<int> numa_id;  ///< the NUMA node; none: any, or the device's where it must be one
+  std::size_t max_size = 0;    ///< 0: the driver's own limit
 };
 
 /// Names a pool of the driver without owning it. Pass by value; must not outlive the pool.
@@ -82,6 +90,11 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource, public MemoryPoolR
                                                 CUmemAllocationType type);
   /// A new pool, destroyed with its last owner.
   static std::shared_ptr<MemoryPool> create(const PoolOptions& options);
+  /// A new pool of page-locked host memory, which all devices can use. Throws std::invalid_argument
+  /// for a NUMA node below 0.
+  static std::shared_ptr<MemoryPool> create_pinned(const PinnedOptions& options);
+  /// The driver's default pool of it; a new one where the driver (before CUDA 13) has none.
+  static std::shared_ptr<MemoryPool> default_pinned();
   /// Opens a pool that another process exported. The file descriptor stays the caller's.
   static std::shared_ptr<MemoryPool> from_file_descriptor(int fd, const PoolOptions& options);
   ~MemoryPool() override;

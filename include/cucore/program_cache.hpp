@@ -22,10 +22,11 @@ class CUCORE_EXPORT ProgramCache {
   [[nodiscard]] virtual std::optional<std::string> get(
       std::string_view key) = 0;                                      ///< nothing on a miss
   virtual void put(std::string_view key, std::string_view code) = 0;  ///< replaces what was there
-  virtual bool erase(
-      std::string_view key) = 0;  ///< false when it was not there  ///< false when it was not there
-  virtual void clear() = 0;       ///< all of it
-  [[nodiscard]] virtual std::size_t size() const = 0;  ///< how many entries  ///< entries
+  virtual bool erase(std::string_view key) = 0;        ///< false when it was not there
+  virtual void clear() = 0;                            ///< all of it
+  [[nodiscard]] virtual std::size_t size() const = 0;  ///< how many entries
+  /// put() for the result of a compilation, of which a cache may keep more than the code.
+  virtual void put_object(std::string_view key, const ObjectCode& object);
 };
 
 /// Keeps code in memory, at most a given number of bytes: evicts the least recently used code.
@@ -78,8 +79,8 @@ class CUCORE_EXPORT FileStreamProgramCache final : public ProgramCache {
     std::optional<std::string_view> extra_digest = std::nullopt);
 
 /// Compiles, or takes the result from the cache. The symbols of name expressions are kept beside
-/// the code. A cache that cannot be written (std::system_error) is told in the log; the result of
-/// the compilation is returned all the same.
+/// the code, as key + "/symbols". A cache that cannot be read or written (std::system_error) is
+/// told in the log; the result of the compilation is returned all the same.
 [[nodiscard]] CUCORE_EXPORT ObjectCode
 compile_cached(ProgramCache& cache, Program& program, std::string_view key, CodeType target,
                std::span<const std::string> name_expressions = {}, std::string* log = nullptr);

@@ -10,7 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <map>
 
+#include "cucore/device.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore::detail {
@@ -63,6 +66,44 @@ std::shared_ptr<IPCLink> IPCLink::open(std::string_view name, std::string_view k
   return link;
 }
 
+namespace {
+struct Links {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<IPCLink>, std::less<>> by_name;
+};
+Links& links() {
+  static Links& l = *new Links;  // leases may end until the process does
+  return l;
+}
+}  // namespace
+
+std::shared_ptr<IPCLink> IPCLink::to(std::string_view name, std::string_view key) {
+  Links& all = links();
+  {
+    const std::lock_guard lock{all.mutex};
+    if (const auto found = all.by_name.find(name); found != all.by_name.end()) return found->second;
+  }
+  std::shared_ptr<IPCLink> made = open(name, key);  // waits for the exporter
+  const std::lock_guard lock{all.mutex};
+  return all.by_name.try_emplace(std::string{name}, std::move(made)).first->second;
+}
+
+void IPCLink::forget(std::string_view name) noexcept {
+  Links& all = links();
+  std::shared_ptr<IPCLink> gone;
+  const std::lock_guard lock{all.mutex};
+  if (const auto found = all.by_name.find(name); found != all.by_name.end()) {
+    gone = std::move(found->second);
+    all.by_name.erase(found);
+  }
+}
+
+void IPCLink::forget_all() noexcept {
+  Links& all = links();
+  const std::lock_guard lock{all.mutex};
+  all.by_name.clear();
+}
+
 IPCLink::~IPCLink() { close(socket_); }
 
 void IPCLink::send(std::string_view message) const {
@@ -112,6 +153,23 @@ void IPCLink::give_back(std::uint64_t number) const noexcept {
              with_number(kReturnBuffer, number));  // a process that has ended holds nothing
   } catch (const std::bad_alloc&) {                // the memory goes back when this process ends
   }
+}
+
+std::shared_ptr<void> leased(IPCLink& link, std::uint64_t number) {
+  std::shared_ptr<void> lease = link.lease(number);
+  if (lease == nullptr)
+    throw InvalidStateError{
+        "the buffer was closed before it was opened here: its process must keep it until then"};
+  return lease;
+}
+
+int visible_device(std::string_view uuid) {
+  for (const Device& device : Device::all())
+    if (device.uuid() == uuid) return device.device_id();
+  throw InvalidStateError{
+      "the memory lies on the device " + std::string{uuid} +
+      ", which this process does not see: make it visible (CUDA_VISIBLE_DEVICES), or send memory "
+      "of a resource without ipc_enabled=True, which goes by value"};
 }
 
 }  // namespace cucore::detail

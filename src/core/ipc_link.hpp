@@ -15,17 +15,24 @@
 
 namespace cucore::detail {
 
-// Every message begins with one of these bytes. python/cuda/core/_exporter.py is the other side.
+// Every message begins with one of these bytes. exporter.cpp is the other side.
 inline constexpr char kAskPool = 'P';       // and the pool's UUID; answered with a file descriptor
 inline constexpr char kAskBuffer = 'B';     // and the number of a buffer
 inline constexpr char kReturnBuffer = 'R';  // and the number; has no answer
 inline constexpr char kYes = '+';           // any other answer says no
+inline constexpr char kNo = '-';
 
 class CUCORE_EXPORT IPCLink : public std::enable_shared_from_this<IPCLink> {
  public:
   /// Connects to an exporter of the same user on this machine. `name` is its socket's name in the
   /// abstract namespace. Throws InvalidStateError where no such process answers.
   static std::shared_ptr<IPCLink> open(std::string_view name, std::string_view key);
+  /// The same, opened by the first call and kept: its end tells the exporter that this process is
+  /// gone.
+  static std::shared_ptr<IPCLink> to(std::string_view name, std::string_view key);
+  /// After an error: the exporter may have ended.
+  static void forget(std::string_view name) noexcept;
+  static void forget_all() noexcept;
   ~IPCLink();
   IPCLink(const IPCLink&) = delete;
   IPCLink& operator=(const IPCLink&) = delete;
@@ -47,5 +54,25 @@ class CUCORE_EXPORT IPCLink : public std::enable_shared_from_this<IPCLink> {
   const int socket_;
   std::mutex mutex_;  // one request at a time
 };
+
+/// What `ask` gets from the exporter of another process; a link that fails is opened anew next
+/// time.
+template <class Ask>
+auto ask_exporter(std::string_view name, std::string_view key, Ask ask) {
+  const std::shared_ptr<IPCLink> link = IPCLink::to(name, key);
+  try {
+    return ask(*link);
+  } catch (...) {
+    IPCLink::forget(name);
+    throw;
+  }
+}
+
+/// A lease of a buffer. Throws InvalidStateError where its process has closed it.
+CUCORE_EXPORT std::shared_ptr<void> leased(IPCLink& link, std::uint64_t number);
+
+/// The number that the device with this UUID has in this process. Throws InvalidStateError where it
+/// is not visible.
+CUCORE_EXPORT int visible_device(std::string_view uuid);
 
 }  // namespace cucore::detail

@@ -75,7 +75,8 @@ void let_devices_in(CUmemoryPool pool, const CUmemLocation& location, CUmemAlloc
     access[i].location.id = static_cast<int>(i);
     access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   }
-  (void)driver().cuMemPoolSetAccess(pool, access.data(), access.size());
+  if (driver().cuMemPoolSetAccess(pool, access.data(), access.size()) == CUDA_SUCCESS) return;
+  for (const CUmemAccessDesc& one : access) (void)driver().cuMemPoolSetAccess(pool, &one, 1);
 }
 }  // namespace
 
@@ -92,6 +93,11 @@ std::shared_ptr<MemoryPool> MemoryPool::default_of(const CUmemLocation& location
       new MemoryPool{MemoryPoolRef{pool}, options, Origin::this_process}};
 }
 
+/// The NUMA node next to the current device.
+static int near_numa_node() {
+  return std::max(Device::current().attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID), 0);
+}
+
 std::shared_ptr<MemoryPool> MemoryPool::create(const PoolOptions& options) {
   const CUmemPoolProps properties = properties_of(options);
   // The object first: what fails after the pool is made must not lose it.
@@ -101,6 +107,30 @@ std::shared_ptr<MemoryPool> MemoryPool::create(const PoolOptions& options) {
   pool->own(made);
   let_devices_in(made, options.location, options.type);
   return pool;
+}
+
+std::shared_ptr<MemoryPool> MemoryPool::create_pinned(const PinnedOptions& options) {
+  if (options.numa_id && *options.numa_id < 0)
+    throw std::invalid_argument{"numa_id must be at least 0, not " +
+                                std::to_string(*options.numa_id)};
+  std::optional<int> node = options.numa_id;
+  if (!node && options.ipc_enabled)  // only memory of a NUMA node can be shared
+    node = near_numa_node();
+  PoolOptions made;
+  made.ipc_enabled = options.ipc_enabled;
+  made.max_size = options.max_size;
+  made.location = node ? CUmemLocation{CU_MEM_LOCATION_TYPE_HOST_NUMA, {*node}}
+                       : CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, {0}};
+  return create(made);
+}
+
+std::shared_ptr<MemoryPool> MemoryPool::default_pinned() {
+  try {
+    return default_of({CU_MEM_LOCATION_TYPE_HOST, {0}}, CU_MEM_ALLOCATION_TYPE_PINNED);
+  } catch (const CUDAError& error) {
+    if (error.code() != CUDA_ERROR_NOT_SUPPORTED) throw;
+    return create_pinned({});
+  }
 }
 
 std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolOptions& options) {

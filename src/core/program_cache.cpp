@@ -7,12 +7,15 @@
 #include <mutex>
 #include <system_error>
 
-#include "core/sha256.hpp"
 #include "driver/mutex.hpp"
 
 namespace cucore {
 
 ProgramCache::~ProgramCache() = default;
+
+void ProgramCache::put_object(std::string_view key, const ObjectCode& object) {
+  put(key, object.code());
+}
 
 struct InMemoryProgramCache::State {
   struct Entry {
@@ -108,29 +111,44 @@ std::optional<SymbolMapping> unpack(std::string_view text) {
 
 }  // namespace
 
+/// What the cache has of a compilation, complete or not at all.
+static std::optional<ObjectCode> cached(ProgramCache& cache, const Program& program,
+                                        std::string_view key, CodeType target,
+                                        const std::string* symbols_key) {
+  auto code = cache.get(key);
+  if (!code) return std::nullopt;
+  std::optional<SymbolMapping> mapping = SymbolMapping{};
+  if (symbols_key != nullptr) {
+    const auto symbols = cache.get(*symbols_key);
+    mapping = symbols ? unpack(*symbols) : std::nullopt;
+  }
+  if (!mapping) return std::nullopt;
+  return ObjectCode{target, *std::move(code), program.options().name, *std::move(mapping)};
+}
+
 ObjectCode compile_cached(ProgramCache& cache, Program& program, std::string_view key,
                           CodeType target, std::span<const std::string> name_expressions,
                           std::string* log) {
-  const std::string symbols_key = detail::sha256(std::string{key} + "/symbols");
-  if (auto code = cache.get(key)) {
-    std::optional<SymbolMapping> mapping = SymbolMapping{};
-    if (!name_expressions.empty()) {
-      const auto symbols = cache.get(symbols_key);
-      mapping = symbols ? unpack(*symbols) : std::nullopt;
-    }
-    if (mapping) {
+  const bool has_symbols = !name_expressions.empty();
+  const std::string symbols_key = has_symbols ? std::string{key} + "/symbols" : std::string{};
+  std::string problems;
+  try {
+    if (auto found = cached(cache, program, key, target, has_symbols ? &symbols_key : nullptr)) {
       if (log != nullptr) log->clear();
-      return {target, *std::move(code), program.options().name, *std::move(mapping)};
+      return *std::move(found);
     }
+  } catch (const std::system_error& error) {  // it can be compiled all the same
+    problems += std::string{"the cache could not be read: "} + error.what() + "\n";
   }
   ObjectCode code = program.compile(target, name_expressions, log);
   try {
-    if (!name_expressions.empty())
+    if (has_symbols)
       cache.put(symbols_key, pack(code.symbol_mapping()));  // before the code: a hit needs both
-    cache.put(key, code.code());
+    cache.put_object(key, code);
   } catch (const std::system_error& error) {  // the code is there all the same
-    if (log != nullptr) *log += std::string{"the code could not be cached: "} + error.what() + "\n";
+    problems += std::string{"the code could not be cached: "} + error.what() + "\n";
   }
+  if (log != nullptr) *log += problems;
   return code;
 }
 

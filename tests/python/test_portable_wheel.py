@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -147,6 +149,29 @@ def make_wheel(folder: Path) -> Path:
     path = folder / "cucore-0.1.0-cp311-cp311-linux_x86_64.whl"
     wheel_file.write(path, files, f"{info}/RECORD")
     return path
+
+
+@pytest.mark.parametrize("has_libdeflate", [True, False])
+def test_files_of_a_wheel_are_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_libdeflate: bool) -> None:
+    sizes: list[int] = []
+
+    def deflate_compress(data: bytes, level: int) -> bytes:
+        sizes.append(len(data))
+        assert level == 12
+        return zlib.compress(data, 9, -15)  # without a header, as zip files have it
+
+    fake = SimpleNamespace(deflate_compress=deflate_compress) if has_libdeflate else None
+    monkeypatch.setattr(wheel_file, "deflate", fake)
+    files = {"a.so": b"0123456789" * 100_000, "empty.py": b"", "b.so": bytes(range(256)) * 10}
+    path = tmp_path / "a.whl"
+    wheel_file.write(path, files, "a.dist-info/RECORD")
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        assert {name: archive.read(name) for name in files} == files
+        record = archive.read("a.dist-info/RECORD")
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+    assert path.stat().st_size < 10_000
+    assert sizes == ([*map(len, files.values()), len(record)] if has_libdeflate else [])
 
 
 def make_site(folder: Path, version: str, leave_out: str = "") -> Path:

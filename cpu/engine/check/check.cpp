@@ -40,6 +40,10 @@ void Checker::block_starts(Worker& worker, Block& block) {
   checked.threads.resize(c.block_threads);
   const std::size_t bytes = c.reserved_shared_offset + kReservedSharedBytes;
   if (checks(kRace)) checked.shared.resize(bytes / 4 + 2);
+  if (checks(kRace) && !std::exchange(has_started_, true)) {
+    operation_ = operations::of_launch();
+    if (operation_) operation_->name = "kernel " + worker.grid().code().kernel;
+  }
   if (checks(kInit)) checked.written = std::make_unique<InitializedBytes>(bytes + 16);
 }
 
@@ -72,8 +76,12 @@ Checker::Where Checker::locate(Worker& worker, std::uintptr_t address, std::uint
 void Checker::access(Worker& worker, const CheckedAccess& access) {
   ++now_;
   const Where where = locate(worker, access.address, access.flags);
-  if (checks(kMemory)) check_memory(worker, access, where);
-  if (checks(kInit)) check_init(worker, access, where);
+  if ((access.flags & kImage) == 0) {
+    if (checks(kMemory)) check_memory(worker, access, where);
+    if (checks(kInit)) check_init(worker, access, where);
+  } else if (is_outside_surface(access.address)) {
+    return;
+  }
   if (checks(kRace) && where.kind != Where::kLocal) check_race(worker, access, where);
 }
 

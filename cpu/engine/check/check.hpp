@@ -13,6 +13,7 @@
 #include "cpu/engine/check/findings.hpp"
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/check/memory.hpp"
+#include "cpu/engine/check/operations.hpp"
 #include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/run/block.hpp"
 #include "cpu/engine/run/grid_observer.hpp"
@@ -103,6 +104,7 @@ class Checker final : public GridObserver {
   void warp_arrives(Worker&, std::uint32_t mask, const void* pc) override;
   void warp_completes(Block&, std::uint32_t warp, std::uint32_t lanes) override;
   void cluster_barrier_completes(Cluster&) override;
+  void grid_ends() noexcept override { accesses_ = nullptr; }
 
  private:
   struct Where {
@@ -117,6 +119,8 @@ class Checker final : public GridObserver {
   void check_init(Worker&, const CheckedAccess&, const Where&);
   void check_race(Worker&, const CheckedAccess&, const Where&);
   void check_copies(Worker&, const CheckedAccess&, const Where&);
+  /// Compares an access to device memory with other operations of streams.
+  void check_operations(Worker&, const CheckedAccess&, bool releases);
   bool ordered(const Touch&, const CheckedBlock&, std::uint32_t thread) const;
   void race(Worker&, const CheckedAccess&, const Touch& earlier, bool earlier_writes);
   Cell& cell(const Where&, std::uintptr_t address);
@@ -125,6 +129,9 @@ class Checker final : public GridObserver {
 
   Findings findings_;
   Progress progress_;
+  bool has_started_ = false;
+  std::shared_ptr<operations::Operation> operation_;  ///< null: not compared (any more)
+  std::unique_ptr<operations::Accesses> accesses_;    ///< null: others have their turn
   std::uint64_t now_ = 0;
   std::unordered_map<const Block*, CheckedBlock> blocks_;
   std::unordered_map<std::uintptr_t, std::vector<Cell>> global_;  ///< by page

@@ -50,25 +50,44 @@ History::History(std::size_t words)
 
 History::~History() { munmap(memory_, words_ * kBytesPerWord); }
 
-void History::open(std::size_t word, std::size_t words, std::uint64_t now, std::uint64_t empty) {
+void History::open_row(std::size_t r, std::uint64_t empty) {
   using namespace touch;
-  const std::uint64_t detailed = now | kDetailed;
+  CheckRow& row = rows[r];
+  const std::size_t first = r * kRowWords;
+  const auto detailed = [](std::uint64_t word) {
+    return (word >> kIntervalShift) << kIntervalShift | kDetailed;
+  };
+  if (is_closed(row.write)) {
+    for (unsigned n = 0; n < kRowWords; ++n)
+      write[first + n] = in_row(row.write, n), write_site[first + n] = row.write_site;
+    row.write = detailed(row.write);
+  }
+  if (!is_closed(row.read)) return;
+  for (unsigned n = 0; n < kRowWords; ++n) {
+    const std::size_t i = first + n;
+    if (is_uniform(row.read)) {  // by two threads at least; generated code stored the site
+      if ((row.uniform >> n & 1) == 0) continue;
+      const std::uint64_t word = (row.read & ~kUniform) | kBytes << kBytesShift;
+      reads[1][i] = word, read_sites[1][i] = read_sites[0][i];
+      reads[0][i] = word + (std::uint64_t{row.uniform} >> 8 << kThreadShift);
+      settled[i] = interval(word);
+      continue;
+    }
+    const std::uint64_t word = in_row(row.read, n);
+    if (reads[0][i] >= empty && ((reads[0][i] ^ word) & kThreadMask) != 0)
+      reads[1][i] = reads[0][i], read_sites[1][i] = read_sites[0][i];
+    reads[0][i] = word, read_sites[0][i] = row.read_site;
+  }
+  row.read = detailed(row.read);
+}
+
+void History::has_read(std::size_t word, std::size_t words, std::uint64_t now) {
+  using namespace touch;
   for (std::size_t r = word / kRowWords; r <= (word + words - 1) / kRowWords; ++r) {
-    CheckRow& row = rows[r];
-    if (row.write == detailed && row.read == detailed) continue;
-    const std::size_t first = r * kRowWords;
-    if (row.write != 0 && (row.write & kDetailed) == 0)
-      for (unsigned n = 0; n < kRowWords; ++n)
-        write[first + n] = in_row(row.write, n), write_site[first + n] = row.write_site;
-    if (row.read != 0 && (row.read & kDetailed) == 0)
-      for (unsigned n = 0; n < kRowWords; ++n) {
-        const std::size_t i = first + n;
-        const std::uint64_t word_of_row = in_row(row.read, n);
-        if (reads[0][i] >= empty && ((reads[0][i] ^ word_of_row) & kThreadMask) != 0)
-          reads[1][i] = reads[0][i], read_sites[1][i] = read_sites[0][i];
-        reads[0][i] = word_of_row, read_sites[0][i] = row.read_site;
-      }
-    row.write = row.read = detailed;
+    const std::uint32_t* const tags = settled + r * kRowWords;
+    bool all = true;
+    for (unsigned n = 0; n < kRowWords; ++n) all &= tags[n] == interval(now);
+    rows[r].read = now | kDetailed | (all ? kSettled : 0);
   }
 }
 

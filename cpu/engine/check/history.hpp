@@ -28,13 +28,21 @@ inline std::uint32_t thread(std::uint64_t word) {
 inline std::uint64_t steps(std::uint64_t word) { return word >> kStepShift & kSteps; }
 inline std::uint64_t bytes(std::uint64_t word) { return word >> kBytesShift & kBytes; }
 
-/// A word of a CheckRow: neighboring threads accessed neighboring elements of 4, 8 or 16 bytes
-/// (1, 2, 4 words: the shift), the first of them `thread`; no bytes are set. Or `kDetailed`: the
-/// words of the History hold what happened up to this interval.
-inline constexpr std::uint64_t kDetailed = 1, kShiftShift = 1, kShifts = 3;
-inline constexpr std::uint64_t kRowMask = kThreadMask | kDetailed | kShifts << kShiftShift;
+// A word of a CheckRow holds no bytes, and says what its access was:
+// - neighboring threads accessed neighboring elements of 4, 8 or 16 bytes (1, 2, 4 words: the
+//   shift), the first of them `thread`;
+// - `kUniform` instead of a shift: all threads of a lane group read the words of CheckRow::uniform;
+// - `kDetailed`: the words of the History hold what happened. No access to one of them is of a
+// later
+//   interval. With `kSettled`, two threads have read each word in this interval, and none wrote it.
+inline constexpr std::uint64_t kDetailed = 1, kShiftShift = 1, kShifts = 3, kSettled = 1 << 3;
+inline constexpr std::uint64_t kUniform = kShifts << kShiftShift;
+inline constexpr std::uint64_t kRowMask = kThreadMask | kDetailed | kUniform;
 inline constexpr unsigned kRowWords = 8;
-/// The access to word `n` of a row.
+inline bool is_uniform(std::uint64_t row) { return (row & kUniform) == kUniform; }
+/// Whether a word of a row holds an access that the words of the History do not hold.
+inline bool is_closed(std::uint64_t row) { return row != 0 && (row & kDetailed) == 0; }
+/// The access to word `n` of a row by neighboring threads.
 inline std::uint64_t in_row(std::uint64_t row, unsigned n) {
   const auto shift = static_cast<unsigned>(row >> kShiftShift & kShifts);
   return ((row >> kBytesShift) << kBytesShift) + (std::uint64_t{n >> shift} << kThreadShift) +
@@ -53,9 +61,25 @@ class History {
   History& operator=(const History&) = delete;
   void clear();
   [[nodiscard]] std::size_t words() const { return words_; }
-  /// Makes the words of the rows of these words complete. `now`: BlockContext::check_now. `empty`:
-  /// reads below it need not be kept.
-  void open(std::size_t word, std::size_t words, std::uint64_t now, std::uint64_t empty);
+  /// Makes the words of the rows of these words complete. Reads below `empty` need not be kept.
+  void open(std::size_t word, std::size_t words, std::uint64_t empty) {
+    for (std::size_t r = word / touch::kRowWords; r <= (word + words - 1) / touch::kRowWords; ++r)
+      if (touch::is_closed(rows[r].write) || touch::is_closed(rows[r].read)) open_row(r, empty);
+  }
+  /// Announces that words of open rows are written or read in this interval
+  /// (BlockContext::check_now).
+  void wrote(std::size_t word, std::size_t words, std::uint64_t now) {
+    for (std::size_t r = word / touch::kRowWords; r <= (word + words - 1) / touch::kRowWords; ++r) {
+      rows[r].write = now | touch::kDetailed;
+      rows[r].read &= ~touch::kSettled;
+    }
+  }
+  void has_read(std::size_t word, std::size_t words, std::uint64_t now);
+  /// The same for one word, which the read does not settle.
+  void read_one(std::size_t word, std::uint64_t now) {
+    std::uint64_t& read = rows[word / touch::kRowWords].read;
+    if (read < now) read = now | touch::kDetailed;
+  }
 
   std::uint64_t *write, *reads[2];
   CheckRow* rows;
@@ -63,6 +87,8 @@ class History {
   std::uint16_t *write_site, *read_sites[2];
 
  private:
+  void open_row(std::size_t row, std::uint64_t empty);
+
   std::size_t words_;
   std::byte* memory_;
 };

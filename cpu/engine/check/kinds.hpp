@@ -24,6 +24,7 @@ enum AccessFlag : unsigned {
   kGlobalSpace = 128,
   kHasValue = 256,
   kReadOnly = 512,  ///< the kernel writes nothing through the parameter of the address
+  kImage = 1024,    ///< by a surface: a routine has checked the address
 };
 
 /// The offsets of up to four kernel parameters, plus one, 16 bits each.

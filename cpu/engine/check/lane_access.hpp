@@ -37,13 +37,6 @@ struct LaneAccess {
 extern "C" {
 /// Checks an access before it is executed; does not return after a finding.
 void cucpu_rt_check_lanes(cucpu::BlockContext*, cucpu::CheckRange*, const cucpu::LaneAccess*);
-/// All lanes of a group read the same words, which are initialized and inside of the range. False:
-/// the other routine must check it.
-bool cucpu_rt_check_lanes_uniform(cucpu::BlockContext*, const cucpu::CheckRange*,
-                                  std::uint64_t address, std::uint32_t bytes, std::uint32_t site,
-                                  std::uint32_t first_thread, std::uint32_t lanes);
-/// The block starts, or all its threads have passed a barrier.
-void cucpu_rt_check_lanes_interval(cucpu::BlockContext*);
 void cucpu_rt_check_lanes_fence(cucpu::BlockContext*, std::uint32_t first_thread,
                                 std::uint64_t lanes);
 /// A warp executes an operation with this mask. `missing`: lanes whose mask does not name them.

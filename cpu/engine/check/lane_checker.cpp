@@ -90,9 +90,12 @@ void LaneChecker::block_starts(Worker& worker, Block& block) {
   }
   range.settled = shared_history_->settled;
   range.rows = shared_history_->rows;
+  range.read_sites = shared_history_->read_sites[0];
   block_ = block_number(c);
-  interval_starts(block.context);
-  block_first_ = interval_;
+  block_first_ = ++interval_;
+  block.context.check_clock = &interval_;
+  block.context.check_interval = interval_;
+  block.context.check_now = std::uint64_t{interval_} << touch::kIntervalShift;
   blocks_.push_back({interval_, block_});
   warp_steps_.assign((c.block_threads + 31) / 32, 0);
   block.context.check_empty = std::uint64_t{grid_first_} << touch::kIntervalShift;
@@ -128,12 +131,14 @@ void LaneChecker::report(Worker& worker, BlockContext& c, const LaneAccess& acce
 
 void LaneChecker::access(Worker& worker, BlockContext& c, CheckRange* ranges,
                          const LaneAccess& access, std::uintptr_t pc) {
-  if (checks(kMemory)) check_memory(worker, c, ranges, access, pc);
-  if (worker.current_fault().code == 0 && checks(kInit)) check_init(worker, c, access, pc);
+  const bool image = (access.flags & kImage) != 0;
+  if (checks(kMemory) && !image) check_memory(worker, c, ranges, access, pc);
+  if (worker.current_fault().code == 0 && checks(kInit) && !image)
+    check_init(worker, c, access, pc);
   if (worker.current_fault().code == 0 && checks(kRace) &&
       !(access.range < kCheckRanges && reads_read_only(ranges[access.range], access)))
     check_race(worker, c, access, pc);
-  if (access.range != 0 && access.range < kCheckRanges && checks(kRace | kInit))
+  if (access.range != 0 && access.range < kCheckRanges && checks(kRace | kInit) && !image)
     remember(worker, c, ranges[access.range], access);
 }
 
@@ -173,6 +178,7 @@ void LaneChecker::remember(Worker& worker, const BlockContext& c, CheckRange& ra
   if (checks(kRace)) {
     const HistoryView view = pages_.at(low);
     next.settled = view.history->settled + view.index;
+    next.read_sites = view.history->read_sites[0] + view.index;
     if (!(known && is_read_only(c, access, known->base)))
       next.rows = view.history->rows + view.index / touch::kRowWords;
   }
@@ -240,10 +246,10 @@ void LaneChecker::check_memory(Worker& worker, BlockContext& c, CheckRange* rang
   }
   if (!inside || access.range == 0 || access.range >= kCheckRanges) return;
   if (!hooks().find_allocation) {
-    ranges[access.range] = {0, ~std::uint64_t{0}, nullptr, nullptr, nullptr, 0};
+    ranges[access.range] = {.low = 0, .limit = ~std::uint64_t{0}};
   } else if (const auto found = hooks().find_allocation(*inside);
              found && (access.root == 0 || access.root - found->base < found->size)) {
-    ranges[access.range] = {found->base, found->size + 1, nullptr, nullptr, nullptr, 0};
+    ranges[access.range] = {.low = found->base, .limit = found->size + 1};
   }
 }
 
@@ -286,18 +292,6 @@ void cucpu_rt_check_lanes(BlockContext* context, CheckRange* ranges, const LaneA
   lane_checker(worker).access(worker, *context, ranges, *access,
                               pc_of(__builtin_return_address(0)));
   if (worker.current_fault().code != 0) worker.abandon();
-}
-
-bool cucpu_rt_check_lanes_uniform(BlockContext* context, const CheckRange* range,
-                                  std::uint64_t address, std::uint32_t bytes, std::uint32_t site,
-                                  std::uint32_t first_thread, std::uint32_t lanes) {
-  return lane_checker(*Worker::running())
-      .reads_uniform(*context, *range, address, bytes, site, first_thread, lanes,
-                     pc_of(__builtin_return_address(0)));
-}
-
-void cucpu_rt_check_lanes_interval(BlockContext* context) {
-  lane_checker(*Worker::running()).interval_starts(*context);
 }
 
 void cucpu_rt_check_lanes_fence(BlockContext*, std::uint32_t first_thread, std::uint64_t lanes) {

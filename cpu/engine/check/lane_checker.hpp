@@ -33,10 +33,6 @@ class LaneChecker final : public GridObserver {
   [[nodiscard]] bool checks(unsigned kind) const { return (findings_.options().kinds & kind) != 0; }
 
   void access(Worker&, BlockContext&, CheckRange*, const LaneAccess&, std::uintptr_t pc);
-  bool reads_uniform(const BlockContext&, const CheckRange&, std::uintptr_t address,
-                     std::uint32_t bytes, std::uint32_t site, std::uint32_t first_thread,
-                     std::uint32_t lanes, std::uintptr_t pc);
-  void interval_starts(BlockContext&);
   void fence(std::uint32_t first_thread, std::uint64_t lanes);
   void warp(Worker&, BlockContext&, std::uint32_t first_thread, std::uint32_t missing,
             std::uint32_t mask, std::uintptr_t pc);
@@ -82,6 +78,8 @@ class LaneChecker final : public GridObserver {
   void check_race(Worker&, BlockContext&, const LaneAccess&, std::uintptr_t pc);
   void know_site(std::uint16_t site, std::uintptr_t pc);
   bool check_race_together(const BlockContext&, const LaneAccess&);
+  [[nodiscard]] bool are_words(const LaneAccess&) const;
+  bool check_race_in_word(const BlockContext&, const LaneAccess&, unsigned lane);
   void check_race_in_lane(Worker&, BlockContext&, const LaneAccess&, unsigned lane,
                           std::uintptr_t pc);
   /// Whether lane `lane` stores what memory holds after the lanes before it.
@@ -109,8 +107,9 @@ class LaneChecker final : public GridObserver {
   // race
   HistoryPages pages_;
   std::unique_ptr<History> shared_history_;
-  std::uint32_t grid_first_ = 0, block_first_ = 0, interval_ = 0;
-  std::uint64_t block_ = 0;                                      ///< the running one
+  std::uint32_t grid_first_ = 0, block_first_ = 0;
+  std::uint32_t interval_ = 0;  ///< BlockContext::check_clock: generated code increments it
+  std::uint64_t block_ = 0;     ///< the running one
   std::vector<std::pair<std::uint32_t, std::uint64_t>> blocks_;  ///< first interval, block
   std::vector<std::uint16_t> warp_steps_;  ///< warp operations of the running block, by warp
   std::vector<bool> fenced_;               ///< by thread

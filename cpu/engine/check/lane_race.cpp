@@ -7,16 +7,12 @@
 #include <string>
 
 #include "cpu/engine/check/lane_checker.hpp"
+#include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {
 
 using namespace check;
-
-void LaneChecker::interval_starts(BlockContext& c) {
-  c.check_interval = ++interval_;
-  c.check_now = std::uint64_t{interval_} << touch::kIntervalShift;
-}
 
 void LaneChecker::fence(std::uint32_t first_thread, std::uint64_t lanes) {
   for (; lanes != 0; lanes &= lanes - 1)
@@ -68,11 +64,8 @@ void LaneChecker::race(Worker& worker, BlockContext& c, const LaneAccess& access
                        std::uint64_t earlier, std::uint16_t site, bool earlier_writes,
                        std::uintptr_t pc) {
   if (const operations::Operation* const other = unordered_at(touch::interval(earlier))) {
-    const std::string both =
-        std::string{verb_of(access.flags)} + " of " + std::to_string(access.bytes) + " bytes by " +
-        operations::describe(*operation_) + " after a" +
-        (earlier_writes ? " write by " : " read by ") + operations::describe(*other) +
-        ", and nothing orders the two operations";
+    const std::string both = operations::describe_race(*operation_, verb_of(access.flags),
+                                                       access.bytes, *other, earlier_writes);
     return report(worker, c, access, lane,
                   {kRace, 719, "data race", both, pc, access.address_of(lane)});
   }
@@ -88,22 +81,27 @@ void LaneChecker::race(Worker& worker, BlockContext& c, const LaneAccess& access
 
 namespace {
 
-/// Whether nothing conflicts with an access by thread `own` (its bits of the word) to each of the
-/// words: they were accessed by the same thread, in earlier intervals of the block, or not at all.
+/// Whether accesses are ordered before those of a thread in this interval, without knowledge of
+/// warp operations and of other blocks.
 struct Quiet {
   std::uint64_t empty;  ///< words below it are of other grids, or of other blocks (shared memory)
   std::uint64_t block;  ///< words from it on are of this block
   std::uint64_t now;    ///< words from it on are of this interval
 
-  [[nodiscard]] bool operator()(std::uint64_t word, std::uint64_t own) const {
-    const bool old = word < empty || (word >= block && word < now);
-    const bool same = word >= block && (word & touch::kThreadMask) == own;
-    return old | same;
+  [[nodiscard]] bool is_old(std::uint64_t word) const {
+    return (word < empty) | ((word >= block) & (word < now));
   }
-  /// For a word of a CheckRow, and one of the group that accesses the row.
-  [[nodiscard]] bool row(std::uint64_t word, std::uint64_t own) const {
-    const bool old = word < empty || (word >= block && word < now);
-    return old | (word >= block && ((word ^ own) & touch::kRowMask) == 0);
+  /// `own`: the bits of the thread.
+  [[nodiscard]] bool operator()(std::uint64_t word, std::uint64_t own) const {
+    return is_old(word) | ((word >= block) & ((word & touch::kThreadMask) == own));
+  }
+  /// The same for a word of a CheckRow. Words of different blocks may be behind one with kDetailed;
+  /// in shared memory all of them are of this block.
+  [[nodiscard]] bool is_old_row(std::uint64_t row) const {
+    return is_old(row) & ((row < empty) | (empty == block) | ((row & touch::kDetailed) == 0));
+  }
+  [[nodiscard]] bool row(std::uint64_t row, std::uint64_t own) const {
+    return is_old_row(row) | ((row >= block) & (((row ^ own) & touch::kRowMask) == 0));
   }
 };
 
@@ -121,6 +119,83 @@ bool check_rows(CheckRow* rows, std::size_t count, bool writes, std::uint64_t ow
   return fine;
 }
 
+constexpr std::uint64_t kNextThread = std::uint64_t{1} << touch::kThreadShift;
+
+/// Neighboring threads, of which `mine` is the first, write `per_lane` words each. False: one of
+/// them conflicts with another access, and nothing was changed. The rows are open, here and below.
+bool write_words(History& h, std::size_t index, std::size_t words, unsigned per_lane,
+                 std::uint64_t mine, std::uint16_t site, const Quiet& quiet) {
+  std::uint64_t* const write = h.write + index;
+  const std::uint64_t* const reads[2] = {h.reads[0] + index, h.reads[1] + index};
+  bool fine = true;
+  std::uint64_t own = mine;
+  for (std::size_t i = 0; i < words; i += per_lane, own += kNextThread)
+    for (std::size_t j = i; j < i + per_lane; ++j) {
+      const std::uint64_t thread = own & touch::kThreadMask;
+      fine &= quiet(write[j], thread) & quiet(reads[0][j], thread) & quiet(reads[1][j], thread);
+    }
+  if (!fine) return false;
+  own = mine;
+  for (std::size_t i = 0; i < words; i += per_lane, own += kNextThread)
+    for (std::size_t j = i; j < i + per_lane; ++j) write[j] = own;
+  std::fill_n(h.write_site + index, words, site);
+  std::fill_n(h.settled + index, words, 0);
+  h.wrote(index, words, quiet.now);
+  return true;
+}
+
+/// All lanes of a group read words of one row that nothing was read or written of in this interval.
+bool read_row_uniform(History& h, std::size_t index, std::size_t words, std::uint64_t own,
+                      unsigned lanes, std::uint16_t site, const Quiet& quiet) {
+  const auto first = static_cast<unsigned>(index % touch::kRowWords);
+  if (first + words > touch::kRowWords) return false;
+  CheckRow& row = h.rows[index / touch::kRowWords];
+  if (!quiet.is_old_row(row.write) || !quiet.is_old(row.read)) return false;
+  row.read = own | touch::kUniform;
+  row.uniform = static_cast<std::uint16_t>(((1U << words) - 1) << first | (lanes - 1) << 8);
+  std::fill_n(h.read_sites[0] + index, words, site);
+  return true;
+}
+
+/// Like write_words. With `uniform`, so many threads read all of the words.
+bool read_words(History& h, std::size_t index, std::size_t words, unsigned per_lane,
+                std::uint64_t mine, unsigned uniform, std::uint16_t site, const Quiet& quiet) {
+  constexpr std::uint64_t kWhole = touch::kBytes << touch::kBytesShift;
+  const std::uint64_t* const write = h.write + index;
+  std::uint64_t* const reads[2] = {h.reads[0] + index, h.reads[1] + index};
+  std::uint16_t* const sites[2] = {h.read_sites[0] + index, h.read_sites[1] + index};
+  // Two different readers in this interval are all that a later write needs.
+  bool fine = true, known = true;
+  std::uint64_t own = mine;
+  for (std::size_t i = 0; i < words; i += per_lane, own += uniform != 0 ? 0 : kNextThread)
+    for (std::size_t j = i; j < i + per_lane; ++j) {
+      const bool before = quiet.is_old(write[j]);
+      fine &= before | ((uniform == 0) & quiet(write[j], own & touch::kThreadMask));
+      known &= before & (reads[0][j] >= quiet.now) & (reads[1][j] >= quiet.now) &
+               ((reads[0][j] & reads[1][j] & kWhole) == kWhole);
+    }
+  if (!fine) return false;
+  std::uint32_t* const settled = h.settled + index;
+  const std::uint32_t interval = touch::interval(quiet.now);
+  own = mine;
+  if (known) std::fill_n(settled, words, interval);
+  for (std::size_t i = 0; !known && i < words; i += per_lane, own += kNextThread)
+    for (std::size_t j = i; j < i + per_lane; ++j) {
+      const std::uint64_t last = reads[0][j];
+      const bool same = last >= quiet.block && ((last ^ own) & touch::kThreadMask) == 0;
+      if (!same && last >= quiet.empty) reads[1][j] = last, sites[1][j] = sites[0][j];
+      reads[0][j] = own, sites[0][j] = site;
+      if (uniform != 0) {  // a second lane of the group
+        reads[1][j] = reads[0][j], sites[1][j] = site;
+        reads[0][j] = own + (std::uint64_t{uniform - 1} << touch::kThreadShift);
+      }
+      if (reads[1][j] >= quiet.now && (reads[1][j] & kWhole) == kWhole && write[j] < quiet.now)
+        settled[j] = interval;
+    }
+  h.has_read(index, words, quiet.now);
+  return true;
+}
+
 }  // namespace
 
 /// The usual case: all lanes access neighboring words, and no other thread did so in this interval.
@@ -134,7 +209,8 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
     return false;
   const auto first_lane = static_cast<unsigned>(std::countr_zero(access.lanes));
   if (access.lanes >> first_lane != (lanes == 64 ? ~0ULL : (1ULL << lanes) - 1)) return false;
-  const bool shared = (access.flags & kSharedSpace) != 0;
+  const bool shared = (access.flags & kSharedSpace) != 0, writes = (access.flags & kWrite) != 0;
+  if (uniform && writes) return false;
   const std::uintptr_t start = access.address_of(first_lane);
   if (shared) {
     const std::size_t offset = start - reinterpret_cast<std::uintptr_t>(c.shared);
@@ -146,118 +222,34 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
     return true;
   if (!shared && !unordered_.empty() && is_contested(start)) return false;
   const HistoryView view = history(c, start, shared);
+  History& h = *view.history;
   const unsigned per_lane = access.bytes / 4;
   const std::size_t words = uniform ? per_lane : std::size_t{lanes} * per_lane;
   if (words > view.words) return false;
   const Quiet quiet{shared ? c.check_block : c.check_empty, c.check_block, c.check_now};
   const std::uint32_t first = access.first_thread + first_lane;
-  const std::uint64_t thread_of_first =
-      quiet.now | std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
-      std::uint64_t{first} << touch::kThreadShift;
-  const std::uint64_t mine = thread_of_first | touch::kBytes << touch::kBytesShift;
+  const std::uint64_t own = quiet.now |
+                            std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
+                            std::uint64_t{first} << touch::kThreadShift;
   const auto site = static_cast<std::uint16_t>(access.site);
   if (!uniform && view.index % touch::kRowWords == 0 && words % touch::kRowWords == 0 &&
       std::has_single_bit(per_lane) && per_lane <= 4) {
     const auto shift = static_cast<unsigned>(std::countr_zero(per_lane));
-    if (check_rows(view.history->rows + view.index / touch::kRowWords, words / touch::kRowWords,
-                   (access.flags & kWrite) != 0,
-                   thread_of_first | std::uint64_t{shift} << touch::kShiftShift, shift, site,
-                   quiet))
+    if (check_rows(h.rows + view.index / touch::kRowWords, words / touch::kRowWords, writes,
+                   own | std::uint64_t{shift} << touch::kShiftShift, shift, site, quiet))
       return true;
   }
-  view.history->open(view.index, words, quiet.now, quiet.empty);
-  std::uint64_t* const write = view.history->write + view.index;
-  std::uint64_t* const reads[2] = {view.history->reads[0] + view.index,
-                                   view.history->reads[1] + view.index};
-  std::uint32_t* const settled = view.history->settled + view.index;
-  std::uint16_t* const write_site = view.history->write_site + view.index;
-  std::uint16_t* const read_sites[2] = {view.history->read_sites[0] + view.index,
-                                        view.history->read_sites[1] + view.index};
-  constexpr std::uint64_t kNext = std::uint64_t{1} << touch::kThreadShift;
-  constexpr std::uint64_t kWhole = touch::kBytes << touch::kBytesShift;
-  bool fine = true;
-  if ((access.flags & kWrite) != 0) {
-    if (uniform) return false;
-    std::uint64_t own = mine;
-    for (std::size_t i = 0; i < words; i += per_lane, own += kNext)
-      for (std::size_t j = i; j < i + per_lane; ++j) {
-        const std::uint64_t thread = own & touch::kThreadMask;
-        fine &= quiet(write[j], thread) & quiet(reads[0][j], thread) & quiet(reads[1][j], thread);
-      }
-    if (!fine) return false;
-    own = mine;
-    for (std::size_t i = 0; i < words; i += per_lane, own += kNext)
-      for (std::size_t j = i; j < i + per_lane; ++j)
-        write[j] = own, write_site[j] = site, settled[j] = 0;
-    return true;
-  }
-  // Two different readers in this interval are all that a later write needs.
-  bool known = true;
-  std::uint64_t own = mine;
-  for (std::size_t i = 0; i < words; i += per_lane, own += uniform ? 0 : kNext)
-    for (std::size_t j = i; j < i + per_lane; ++j) {
-      const std::uint64_t old = write[j];
-      const bool before = old < quiet.empty || (old >= quiet.block && old < quiet.now);
-      fine &= before | (!uniform & quiet(old, own & touch::kThreadMask));
-      known &= before & (reads[0][j] >= quiet.now) & (reads[1][j] >= quiet.now) &
-               ((reads[0][j] & reads[1][j] & kWhole) == kWhole);
-    }
-  if (!fine) return false;
-  if (known) {
-    std::fill_n(settled, words, interval_);
-    return true;
-  }
-  own = mine;
-  for (std::size_t i = 0; i < words; i += per_lane, own += kNext)
-    for (std::size_t j = i; j < i + per_lane; ++j) {
-      const std::uint64_t last = reads[0][j];
-      const bool same = last >= quiet.block && ((last ^ own) & touch::kThreadMask) == 0;
-      if (!same && last >= quiet.empty) reads[1][j] = last, read_sites[1][j] = read_sites[0][j];
-      reads[0][j] = own, read_sites[0][j] = site;
-      if (uniform) {  // a second lane of the group
-        reads[1][j] = reads[0][j], read_sites[1][j] = site;
-        reads[0][j] = own + (std::uint64_t{lanes - 1} << touch::kThreadShift);
-      }
-      if (reads[1][j] >= quiet.now && (reads[1][j] & kWhole) == kWhole && write[j] < quiet.now)
-        settled[j] = interval_;
-    }
-  return true;
+  h.open(view.index, words, quiet.empty);
+  const std::uint64_t mine = own | touch::kBytes << touch::kBytesShift;
+  if (writes) return write_words(h, view.index, words, per_lane, mine, site, quiet);
+  if (uniform && read_row_uniform(h, view.index, words, own, lanes, site, quiet)) return true;
+  return read_words(h, view.index, words, per_lane, mine, uniform ? lanes : 0, site, quiet);
 }
 
 void LaneChecker::know_site(std::uint16_t site, std::uintptr_t pc) {
   if (site >= site_pcs_.size()) site_pcs_.resize(site + 1U);
   site_pcs_[site] = pc;
   if (site < kCheckedSites) known_sites_[site] = 1;
-}
-
-bool LaneChecker::reads_uniform(const BlockContext& c, const CheckRange& range,
-                                std::uintptr_t address, std::uint32_t bytes, std::uint32_t site,
-                                std::uint32_t first_thread, std::uint32_t lanes,
-                                std::uintptr_t pc) {
-  if (!compares_accesses() || address % 4 != 0) return false;
-  const bool shared = range.low == reinterpret_cast<std::uintptr_t>(c.shared);
-  const HistoryView view = history(c, address, shared);
-  const std::size_t words = bytes / 4;
-  if (words > view.words) return false;
-  History& h = *view.history;
-  const std::uint64_t empty = shared ? c.check_block : c.check_empty;
-  h.open(view.index, words, c.check_now, empty);
-  for (std::size_t i = view.index; i < view.index + words; ++i) {
-    const std::uint64_t old = h.write[i];
-    if (old >= empty && (old < c.check_block || old >= c.check_now)) return false;
-  }
-  const auto number = static_cast<std::uint16_t>(site);
-  if (site >= kCheckedSites || known_sites_[site] == 0) know_site(number, pc);
-  const std::uint64_t first =
-      c.check_now | std::uint64_t{warp_steps_[first_thread / 32]} << touch::kStepShift |
-      std::uint64_t{first_thread} << touch::kThreadShift | touch::kBytes << touch::kBytesShift;
-  for (std::size_t i = view.index; i < view.index + words; ++i) {
-    h.reads[1][i] = first;
-    h.reads[0][i] = first + (std::uint64_t{lanes - 1} << touch::kThreadShift);
-    h.read_sites[0][i] = h.read_sites[1][i] = number;
-    h.settled[i] = interval_;
-  }
-  return true;
 }
 
 bool LaneChecker::is_read_only(const BlockContext& c, const LaneAccess& access,
@@ -290,12 +282,66 @@ void LaneChecker::check_race(Worker& worker, BlockContext& c, const LaneAccess& 
                              std::uintptr_t pc) {
   if (!compares_accesses()) return;
   const auto site = static_cast<std::uint16_t>(access.site);
-  know_site(site, pc);
+  if (site >= kCheckedSites || known_sites_[site] == 0) know_site(site, pc);
   if (check_race_together(c, access)) return;
+  const bool words = are_words(access);
   for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
-    check_race_in_lane(worker, c, access, static_cast<unsigned>(std::countr_zero(left)), pc);
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    if (words && check_race_in_word(c, access, lane)) continue;
+    check_race_in_lane(worker, c, access, lane, pc);
     if (worker.current_fault().code != 0) return;
   }
+}
+
+/// Whether check_race_in_word() may be asked: lanes access words, and neither publish nor learn
+/// what other blocks did.
+bool LaneChecker::are_words(const LaneAccess& access) const {
+  const unsigned flags = access.flags;
+  if (access.bytes != 4) return false;
+  if ((flags & kStrong) != 0 &&
+      ((flags & kRelease) != 0 || ((flags & kRead) != 0 && !released_.empty())))
+    return false;
+  // No parameter points to the device heap.
+  return (flags & kSharedSpace) != 0 ||
+         ((flags & kGlobalSpace) != 0 && access.root != 0 && unordered_.empty());
+}
+
+/// As check_race_in_lane() for the usual case: no unordered access by another thread. False:
+/// another case, and nothing was changed.
+bool LaneChecker::check_race_in_word(const BlockContext& c, const LaneAccess& access,
+                                     unsigned lane) {
+  const std::uintptr_t address = access.address_of(lane);
+  const bool shared = (access.flags & kSharedSpace) != 0;
+  if (address % 4 != 0) return false;
+  if (shared && address - reinterpret_cast<std::uintptr_t>(c.shared) + 4 > c.reserved_shared_offset)
+    return false;
+  const std::uint32_t thread = access.first_thread + lane;
+  const bool writes = (access.flags & kWrite) != 0, strong = (access.flags & kStrong) != 0;
+  if (strong && writes && fenced_[thread]) return false;
+  const Quiet quiet{shared ? c.check_block : c.check_empty, c.check_block, c.check_now};
+  const HistoryView view = history(c, address, shared);
+  History& h = *view.history;
+  const std::size_t i = view.index;
+  h.open(i, 1, quiet.empty);
+  const std::uint64_t bits = std::uint64_t{thread} << touch::kThreadShift;
+  const std::uint64_t last = h.write[i], read = h.reads[0][i];
+  if (!(quiet(last, bits) | (strong & ((last & touch::kStrong) != 0)))) return false;
+  if (writes && !(quiet(read, bits) & quiet(h.reads[1][i], bits))) return false;
+  const std::uint64_t now = quiet.now |
+                            std::uint64_t{warp_steps_[thread / 32]} << touch::kStepShift | bits |
+                            (strong ? touch::kStrong : 0) | touch::kBytes << touch::kBytesShift;
+  const auto site = static_cast<std::uint16_t>(access.site);
+  if (writes) {
+    h.settled[i] = 0;
+    h.write[i] = now, h.write_site[i] = site;
+    h.wrote(i, 1, quiet.now);
+    return true;
+  }
+  if (!(read >= quiet.block && (read & touch::kThreadMask) == bits) && read >= quiet.empty)
+    h.reads[1][i] = read, h.read_sites[1][i] = h.read_sites[0][i];
+  h.reads[0][i] = now, h.read_sites[0][i] = site;
+  h.read_one(i, quiet.now);
+  return true;
 }
 
 void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const LaneAccess& access,
@@ -307,6 +353,7 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
   if (shared && address - reinterpret_cast<std::uintptr_t>(c.shared) + access.bytes >
                     c.reserved_shared_offset + kReservedSharedBytes)
     return;
+  if ((access.flags & kImage) != 0 && is_outside_surface(address)) return;
   // malloc and free pass memory from thread to thread.
   if (!shared && g_device_heap_contains && g_device_heap_contains(address)) return;
   const std::uint32_t thread = access.first_thread + lane;
@@ -329,7 +376,11 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
     const HistoryView view = history(c, at, shared);
     History& h = *view.history;
     const std::size_t i = view.index;
-    h.open(i, 1, c.check_now, shared ? c.check_block : c.check_empty);
+    h.open(i, 1, shared ? c.check_block : c.check_empty);
+    // What a strong read finds may say that the other operation is done.
+    if (strong && reads && !shared && !unordered_.empty() &&
+        unordered_at(touch::interval(h.write[i])))
+      unordered_.clear();
     const auto conflicts = [&](std::uint64_t earlier) {
       return earlier != 0 && (touch::bytes(earlier) & bytes) != 0 &&
              !(strong && (earlier & touch::kStrong) != 0) && !ordered(earlier, shared, thread);
@@ -353,6 +404,7 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
       h.settled[i] = 0;
       h.write[i] = now;
       h.write_site[i] = site;
+      h.wrote(i, 1, c.check_now);
     } else {
       const std::uint64_t last = h.reads[0][i];
       const bool same = touch::interval(last) >= block_first_ && touch::thread(last) == thread;
@@ -362,10 +414,12 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
       }
       h.reads[0][i] = now;
       h.read_sites[0][i] = site;
+      h.read_one(i, c.check_now);
     }
     done += count;
   }
   if (strong && writes && ((access.flags & kRelease) != 0 || fenced_[thread])) {
+    if (operation_ && !shared && operations::is_host_memory(address)) *operation_->is_public = true;
     auto& released = released_[address];
     for (const auto& [other, time] : known_) released[other] = std::max(released[other], time);
     released[block_] = interval_;

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <deque>
 #include <mutex>
-#include <semaphore>
 #include <unordered_map>
 #include <utility>
 
@@ -37,7 +36,7 @@ struct State {
   std::unordered_map<const void*, Clock> events;
   std::unordered_map<const void*, std::shared_ptr<const Operation>> tasks, launches;
   std::deque<std::shared_ptr<const Operation>> ended;
-  std::binary_semaphore turn{1};
+  std::atomic<std::uint32_t> next_turn{0}, turn{0};
 
   static State& get() {
     static auto* const state = new State;
@@ -63,7 +62,7 @@ void update(const Work& work) noexcept {
 }
 
 /// Whether node `from` comes before node `to`.
-bool reaches(const std::vector<std::vector<unsigned>>& graph, unsigned from, unsigned to) {
+bool reaches(const GraphShape& graph, unsigned from, unsigned to) {
   std::vector<bool> seen(graph.size());
   std::vector<unsigned> open{to};
   while (!open.empty()) {
@@ -78,8 +77,14 @@ bool reaches(const std::vector<std::vector<unsigned>>& graph, unsigned from, uns
 }
 
 bool is_before(const Operation& a, const Operation& b) {
-  if (a.stream == b.stream && a.number == b.number)
-    return !a.graph || a.graph != b.graph || reaches(*a.graph, a.node, b.node);
+  if (a.stream == b.stream && a.number == b.number) {
+    const auto [x, y] = std::mismatch(
+        a.path.begin(), a.path.end(), b.path.begin(), b.path.end(),
+        [](const Node& m, const Node& n) { return m.run == n.run && m.node == n.node; });
+    // Different runs are one after another.
+    return x == a.path.end() || y == b.path.end() || x->run != y->run ||
+           reaches(*x->graph, x->node, y->node);
+  }
   const auto known = b.clock->find(a.stream);
   return known != b.clock->end() && a.number <= known->second;
 }
@@ -198,20 +203,14 @@ void runs(const void* task, std::uint64_t stream, std::uint64_t number) noexcept
   update([&](State& state) { state.tasks[task] = operation(state, stream, number); });
 }
 
-void runs_node(const void* task, const void* parent,
-               std::shared_ptr<const std::vector<std::vector<unsigned>>> graph,
-               unsigned node) noexcept {
+void runs_node(const void* task, const void* parent, Node node) noexcept {
   update([&](State& state) {
     const auto found = state.tasks.find(parent);
     std::shared_ptr<const Operation> of_parent;
     if (found != state.tasks.end()) of_parent = found->second;
-    if (of_parent && graph && !of_parent->graph) {
-      auto made = std::make_shared<Operation>();
-      made->stream = of_parent->stream;
-      made->number = of_parent->number;
-      made->clock = of_parent->clock;
-      made->graph = std::move(graph);
-      made->node = node;
+    if (of_parent && node.graph) {
+      auto made = std::make_shared<Operation>(*of_parent);
+      made->path.push_back(std::move(node));
       of_parent = std::move(made);
     }
     state.tasks[task] = std::move(of_parent);
@@ -256,8 +255,25 @@ void starts_launch(const void* launch) noexcept {
 void LaunchScope::enter(const void* launch) noexcept { before_ = std::exchange(t_launch, launch); }
 void LaunchScope::leave() noexcept { t_launch = before_; }
 
-Turn::Turn() { State::get().turn.acquire(); }
-Turn::~Turn() { State::get().turn.release(); }
+Turn::Turn() noexcept {
+  State& state = State::get();
+  const std::uint32_t mine = state.next_turn.fetch_add(1, std::memory_order_relaxed);
+  for (std::uint32_t now = 0; (now = state.turn.load(std::memory_order_acquire)) != mine;)
+    state.turn.wait(now, std::memory_order_acquire);
+}
+
+Turn::~Turn() {
+  State& state = State::get();
+  state.turn.fetch_add(1, std::memory_order_release);
+  state.turn.notify_all();
+}
+
+bool Turn::is_wanted() noexcept {
+  const State& state = State::get();
+  return state.next_turn.load(std::memory_order_relaxed) -
+             state.turn.load(std::memory_order_relaxed) >
+         1;
+}
 
 std::shared_ptr<Operation> of_launch() {
   if (!are_checked()) return nullptr;
@@ -267,7 +283,11 @@ std::shared_ptr<Operation> of_launch() {
   if (found == state.launches.end()) return nullptr;
   const std::shared_ptr<const Operation> known = std::move(found->second);
   state.launches.erase(found);
-  return known ? std::make_shared<Operation>(*known) : nullptr;
+  if (!known) return nullptr;
+  auto made = std::make_shared<Operation>(*known);
+  made->is_kernel = true;
+  made->is_public = std::make_shared<bool>(false);
+  return made;
 }
 
 std::vector<std::shared_ptr<const Operation>> unordered(const Operation& operation) {
@@ -275,7 +295,7 @@ std::vector<std::shared_ptr<const Operation>> unordered(const Operation& operati
   const std::lock_guard lock{state.mutex};
   std::vector<std::shared_ptr<const Operation>> found;
   for (const auto& earlier : state.ended)
-    if (!is_before(*earlier, operation)) found.push_back(earlier);
+    if (!*earlier->is_public && !is_before(*earlier, operation)) found.push_back(earlier);
   return found;
 }
 
@@ -291,116 +311,127 @@ std::string describe(const Operation& operation) {
   return operation.name + " in stream " + std::to_string(operation.stream & ~kSynchronous);
 }
 
-namespace {
+std::string describe_race(const Operation& own, const char* verb, std::size_t bytes,
+                          const Operation& other, bool other_writes) {
+  return std::string{verb} + " of " + std::to_string(bytes) + " bytes by " + describe(own) +
+         " after a" + (other_writes ? " write by " : " read by ") + describe(other) +
+         ", and nothing orders the two operations";
+}
 
-/// Compares a copy or fill with the histories, and adds it to them.
-class Accesses {
- public:
-  Accesses(std::shared_ptr<Operation> own) : own_{std::move(own)}, others_{unordered(*own_)} {
-    own_->first = own_->last = next_interval();
-    used_intervals(own_->first);
-    pages_.begin(own_->first);
-  }
-  Accesses(const Accesses&) = delete;
-  Accesses& operator=(const Accesses&) = delete;
-  ~Accesses() {
+bool is_host_memory(std::uintptr_t address) {
+  if (!hooks().find_allocation) return false;
+  const auto found = hooks().find_allocation(address);
+  return found && !found->tracked;
+}
+
+void publish(const Operation& operation) {
+  const Turn turn;
+  *operation.is_public = true;
+}
+
+Accesses::Accesses(std::shared_ptr<Operation> own)
+    : own_{std::move(own)}, others_{unordered(*own_)} {
+  own_->first = own_->last = next_interval();
+  used_intervals(own_->first);
+  pages_.begin(own_->first);
+}
+
+Accesses::~Accesses() {
+  try {
     own_->pages = pages_.numbers();
-    pages_.end(own_->first);
     ended(own_);
+  } catch (...) {
+    disable();
   }
+  pages_.end(own_->first);
+}
 
-  /// The operation that it races with, or null, and where.
-  std::pair<const Operation*, std::uintptr_t> add(std::uintptr_t address, std::size_t bytes,
-                                                  bool writes, bool& earlier_writes) {
-    using namespace touch;
-    const std::uint64_t now = std::uint64_t{own_->first} << kIntervalShift;
-    std::pair<const Operation*, std::uintptr_t> race{nullptr, 0};
-    const std::uintptr_t end = address + bytes;
-    for (std::uintptr_t at = address; at < end;) {
-      const HistoryView view = pages_.at(at);
-      History& h = *view.history;
-      const bool contested = is_contested(at / HistoryPages::kPage);
-      constexpr std::size_t kRow = 4 * std::size_t{kRowWords};
-      if (!contested && at % kRow == 0 && end - at >= kRow) {
-        CheckRow& row = h.rows[view.index / kRowWords];
-        (writes ? row.write : row.read) = now;
-        (writes ? row.write_site : row.read_site) = 0xffff;
-        at += kRow;
-        continue;
-      }
-      const std::size_t i = view.index;
-      const auto first = static_cast<unsigned>(at % 4);
-      const auto count = static_cast<unsigned>(std::min<std::uintptr_t>(4 - first, end - at));
-      const std::uint64_t mask = ((std::uint64_t{1} << count) - 1) << first;
-      h.open(i, 1, now, 0);
-      const auto compare = [&](std::uint64_t word, std::uint64_t its_bytes, bool its_writes) {
-        if (race.first || (its_bytes & mask) == 0) return;
-        if (const Operation* const other = find(interval(word))) {
-          race = {other, at};
-          earlier_writes = its_writes;
-        }
-      };
-      if (contested) {
-        compare(h.write[i], touch::bytes(h.write[i]), true);
-        if (writes) {
-          for (const std::uint64_t* reads : h.reads)
-            compare(reads[i], touch::bytes(reads[i]), false);
-          compare(std::uint64_t{h.settled[i]} << kIntervalShift, kBytes, false);
-        }
-      }
-      const std::uint64_t mine = now | mask << kBytesShift;
-      if (writes) {
-        h.write[i] = mine, h.write_site[i] = 0xffff;
-      } else {
-        h.reads[1][i] = h.reads[0][i], h.read_sites[1][i] = h.read_sites[0][i];
-        h.reads[0][i] = mine, h.read_sites[0][i] = 0xffff;
-      }
-      at += count;
+Accesses::Race Accesses::add(std::uintptr_t address, std::size_t bytes, bool writes, bool strong) {
+  using namespace touch;
+  constexpr std::size_t kRow = 4 * std::size_t{kRowWords};
+  const std::uint64_t now = std::uint64_t{own_->first} << kIntervalShift;
+  Race race;
+  const std::uintptr_t end = address + bytes;
+  for (std::uintptr_t at = address; at < end;) {
+    const HistoryView view = pages_.at(at);
+    History& h = *view.history;
+    const bool contested = is_contested(at / HistoryPages::kPage);
+    if (!contested && at % kRow == 0 && end - at >= kRow) {
+      CheckRow& row = h.rows[view.index / kRowWords];
+      (writes ? row.write : row.read) = now;
+      (writes ? row.write_site : row.read_site) = 0xffff;
+      at += kRow;
+      continue;
     }
-    return race;
-  }
-
- private:
-  [[nodiscard]] bool is_contested(std::uintptr_t page) {
-    if (page != page_) {
-      page_ = page;
-      contested_ = std::any_of(others_.begin(), others_.end(),
-                               [&](const auto& other) { return other->pages.contains(page); });
+    const std::size_t i = view.index;
+    const auto first = static_cast<unsigned>(at % 4);
+    const auto count = static_cast<unsigned>(std::min<std::uintptr_t>(4 - first, end - at));
+    const std::uint64_t mask = ((std::uint64_t{1} << count) - 1) << first;
+    h.open(i, 1, 0);
+    const auto compare = [&](std::uint64_t word, std::uint64_t its_bytes, bool its_writes) {
+      if ((its_bytes & mask) == 0 || (race.other && !race.strong)) return;
+      const Operation* const other = find(interval(word));
+      if (!other) return;
+      const bool is_strong = (word & kStrong) != 0;
+      race = {other, at, its_writes,
+              (strong || !own_->is_kernel) && (is_strong || !other->is_kernel) &&
+                  (own_->is_kernel || other->is_kernel)};
+    };
+    if (contested) {
+      compare(h.write[i], touch::bytes(h.write[i]), true);
+      for (unsigned n = 0; writes && n < 2; ++n)
+        compare(h.reads[n][i], touch::bytes(h.reads[n][i]), false);
+      if (writes) compare(std::uint64_t{h.settled[i]} << kIntervalShift, kBytes, false);
     }
-    return contested_;
+    const std::uint64_t mine = now | mask << kBytesShift | (strong ? kStrong : 0);
+    if (writes) {
+      h.write[i] = mine, h.write_site[i] = 0xffff;
+      h.wrote(i, 1, now);
+    } else {
+      h.reads[1][i] = h.reads[0][i], h.read_sites[1][i] = h.read_sites[0][i];
+      h.reads[0][i] = mine, h.read_sites[0][i] = 0xffff;
+      h.read_one(i, now);
+    }
+    at += count;
   }
-  [[nodiscard]] const Operation* find(std::uint32_t interval) const {
-    for (const auto& other : others_)
-      if (interval >= other->first && interval <= other->last) return other.get();
-    return nullptr;
+  return race;
+}
+
+bool Accesses::is_contested(std::uintptr_t page) {
+  if (page != page_) {
+    page_ = page;
+    contested_ = std::any_of(others_.begin(), others_.end(),
+                             [&](const auto& other) { return other->pages.contains(page); });
   }
+  return contested_;
+}
 
-  std::shared_ptr<Operation> own_;
-  std::vector<std::shared_ptr<const Operation>> others_;
-  HistoryPages pages_;
-  std::uintptr_t page_ = ~std::uintptr_t{0};
-  bool contested_ = false;
-};
-
-}  // namespace
+const Operation* Accesses::find(std::uint32_t interval) const {
+  for (const auto& other : others_)
+    if (interval >= other->first && interval <= other->last) return other.get();
+  return nullptr;
+}
 
 std::string check_access(std::uintptr_t address, std::size_t bytes, bool writes,
                          const std::string& name) noexcept try {
   if (!are_checked() || !t_running || bytes == 0 || !hooks().find_allocation) return {};
-  if (!hooks().find_allocation(address)) return {};  // memory of the host
+  const bool is_allocation = hooks().find_allocation(address).has_value();
+  const bool is_array = g_is_device_address && g_is_device_address(address);
+  if (!is_allocation && !is_array) return {};  // memory of the host
   const check::Options options = check::Options::from_environment();
-  const Turn turn;
   auto own = std::make_shared<Operation>(*t_running);
   own->name = name;
-  bool earlier_writes = false;
-  const auto [other, at] = Accesses{own}.add(address, bytes, writes, earlier_writes);
-  if (!other || options.suppressed(check::kRace, name, "")) return {};
+  Accesses accesses{own};
+  const Accesses::Race race = accesses.add(address, bytes, writes, false);
+  if (!race.other || race.strong || options.suppressed(check::kRace, name, "")) return {};
   char place[64];
-  std::snprintf(place, sizeof place, "0x%llx", static_cast<unsigned long long>(at));
+  std::snprintf(place, sizeof place, "0x%llx", static_cast<unsigned long long>(race.address));
   std::string text = describe(*own) + ": data race: " + (writes ? "write" : "read") + " of " +
-                     place + " after a " + (earlier_writes ? "write" : "read") + " by " +
-                     describe(*other) + ", and nothing orders the two operations";
-  if (hooks().describe_address) text += "; " + hooks().describe_address(at);
+                     place + " after a " + (race.writes ? "write" : "read") + " by " +
+                     describe(*race.other) + ", and nothing orders the two operations";
+  if (is_allocation && hooks().describe_address)
+    text += "; " + hooks().describe_address(race.address);
+  if (!is_allocation) text += "; memory of an array";
   if (!options.continues) return text;
   std::fprintf(stderr, "cucore: check: %s\n", text.c_str());
   return {};

@@ -14,25 +14,41 @@
 #include <unordered_set>
 #include <vector>
 
+#include "cpu/engine/check/history.hpp"
+
 namespace cucpu::operations {
 
 /// By stream: its operations up to this number happened before.
 using Clock = std::map<std::uint64_t, std::uint64_t>;
 
-/// One operation that runs: a number of a stream, and for nodes of a graph with branches the node.
+/// The dependencies of the nodes of a graph, by node.
+using GraphShape = std::vector<std::vector<unsigned>>;
+
+/// A node of a graph with branches that runs.
+struct Node {
+  std::shared_ptr<const GraphShape> graph;
+  unsigned node;
+  std::uint64_t run;  ///< next_run(): bodies of loops run several times, one after another
+};
+
+/// One operation that runs: a number of a stream, and for nodes of a graph with branches the node,
+/// after those of the graphs that contain it.
 struct Operation {
   std::uint64_t stream = 0, number = 0;
   std::shared_ptr<const Clock> clock;
-  /// The dependencies of the nodes, by node; null: all nodes of the graph are ordered.
-  std::shared_ptr<const std::vector<std::vector<unsigned>>> graph;
-  unsigned node = 0;
+  std::vector<Node> path;
   // Set when it accesses memory.
+  bool is_kernel = false;
+  /// The program may have learned in memory that it is done: it counts as ordered. Guarded by Turn.
+  std::shared_ptr<bool> is_public = std::make_shared<bool>(false);
   std::string name;                            ///< "kernel k"
   std::uint32_t first = 0, last = 0;           ///< its intervals (check/history.hpp)
   std::unordered_set<std::uintptr_t> pages{};  ///< HistoryPages
 };
 
 inline std::atomic<bool> g_are_checked{false};
+/// Whether an address is one of device memory or of an array; set by the driver layer.
+inline bool (*g_is_device_address)(std::uintptr_t) = nullptr;
 
 /// Race checks of CUCORE_CHECK begin.
 void start() noexcept;
@@ -71,10 +87,13 @@ void host_joins_running() noexcept;
 
 /// `task` runs an operation of a stream.
 void runs(const void* task, std::uint64_t stream, std::uint64_t number) noexcept;
-/// `task` runs a node of a graph for `parent`.
-void runs_node(const void* task, const void* parent,
-               std::shared_ptr<const std::vector<std::vector<unsigned>>> graph,
-               unsigned node) noexcept;
+/// The number of a run of a graph.
+inline std::uint64_t next_run() noexcept {
+  static std::atomic<std::uint64_t> next{0};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+/// `task` runs a node of a graph for `parent`; without a graph, its nodes one after another.
+void runs_node(const void* task, const void* parent, Node node) noexcept;
 void ends(const void* task) noexcept;
 
 /// The operation of a task is that of the calling thread.
@@ -136,11 +155,13 @@ class LaunchScope {
 
 // ---- race checks ----
 
-/// One operation at a time accesses the histories: while this exists, others wait.
+/// One operation at a time accesses the histories: while this exists, others wait, and get their
+/// turns in the order in which they asked.
 class Turn {
  public:
-  Turn();
+  Turn() noexcept;
   ~Turn();
+  static bool is_wanted() noexcept;  ///< whether another one waits
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 };
@@ -153,8 +174,47 @@ std::vector<std::shared_ptr<const Operation>> unordered(const Operation&);
 /// Adds it to those that later ones are compared with. For the owner of a Turn.
 void ended(std::shared_ptr<Operation>);
 
+/// Compares accesses of an operation with the histories, and adds them. Has a Turn while it exists:
+/// an operation that others may wait for accesses memory through one after another.
+class Accesses {
+ public:
+  explicit Accesses(std::shared_ptr<Operation>);
+  ~Accesses();
+  Accesses(const Accesses&) = delete;
+  Accesses& operator=(const Accesses&) = delete;
+
+  struct Race {
+    const Operation* other = nullptr;  ///< null: none
+    std::uintptr_t address = 0;
+    bool writes = false;  ///< the other one
+    bool strong = false;  ///< both accesses, or one, if the other one is a copy: no data race
+  };
+  /// `strong`: atomic or volatile.
+  Race add(std::uintptr_t address, std::size_t bytes, bool writes, bool strong);
+
+ private:
+  [[nodiscard]] bool is_contested(std::uintptr_t page);
+  [[nodiscard]] const Operation* find(std::uint32_t interval) const;
+
+  Turn turn_;
+  std::shared_ptr<Operation> own_;
+  std::vector<std::shared_ptr<const Operation>> others_;
+  HistoryPages pages_;
+  std::uintptr_t page_ = ~std::uintptr_t{0};
+  bool contested_ = false;
+};
+
+/// The operation stored to memory that the host can read. For one that has no Turn.
+void publish(const Operation&);
+
+/// Whether the host can read the memory while kernels run.
+bool is_host_memory(std::uintptr_t address);
+
 /// "kernel k in stream 3"
 std::string describe(const Operation&);
+/// For an access of a kernel.
+std::string describe_race(const Operation& own, const char* verb, std::size_t bytes,
+                          const Operation& other, bool other_writes);
 
 /// A copy or fill that the calling thread executes accesses memory. Returns the report of a race;
 /// empty: none, or it was printed. `name`: what it is.

@@ -111,11 +111,41 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
     }
     done += count;
   }
-  if (strong && writes && ((access.flags & kRelease) != 0 || block.threads[thread].fenced)) {
+  const bool releases =
+      strong && writes && ((access.flags & kRelease) != 0 || block.threads[thread].fenced);
+  if (operation_ && where.kind == Where::kGlobal) check_operations(worker, access, releases);
+  if (releases) {
     auto& released = released_[access.address];
     for (const auto& [other, time] : block.known) released[other] = std::max(released[other], time);
     released[block.number] = now_;
   }
+}
+
+// The kernel may wait for other operations, so those get their turns in between.
+void Checker::check_operations(Worker& worker, const CheckedAccess& access, bool releases) {
+  const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
+  const bool strong = (access.flags & kStrong) != 0;
+  const auto stop = [&] {
+    accesses_ = nullptr;
+    operation_ = nullptr;
+  };
+  if (releases && operations::is_host_memory(access.address)) {
+    accesses_ = nullptr;
+    operations::publish(*operation_);
+    return stop();
+  }
+  if (accesses_ && operations::Turn::is_wanted()) accesses_ = nullptr;
+  if (!accesses_)
+    accesses_ = std::make_unique<operations::Accesses>(
+        std::make_shared<operations::Operation>(*operation_));
+  const auto race = accesses_->add(access.address, access.bytes, writes, strong);
+  if (!race.other) return;
+  if (strong && reads && race.writes) return stop();  // it may have waited for the other operation
+  if (race.strong || (writes && changes_nothing(access))) return;
+  report(worker, kRace, 719, "data race",
+         operations::describe_race(*operation_, verb_of(access.flags), access.bytes, *race.other,
+                                   race.writes),
+         access.pc, access.address);
 }
 
 /// Whether a copy that nothing has waited for conflicts with the access.

@@ -16,6 +16,12 @@ inline std::atomic<bool> g_is_checking{false};
 /// Whether a texture or surface object exists, or is used by queued work; set by the driver layer.
 inline bool (*g_is_texture)(unsigned long long object) = nullptr;
 
+/// Where accesses of surfaces go whose coordinates are out of range.
+alignas(16) inline thread_local std::byte t_outside_surface[32];
+inline bool is_outside_surface(std::uintptr_t address) {
+  return address - reinterpret_cast<std::uintptr_t>(t_outside_surface) < sizeof t_outside_surface;
+}
+
 /// Whether the running grid checks any of these check::Kinds.
 bool is_checked_grid(unsigned kinds);
 inline bool is_checked(unsigned kinds) {

@@ -78,8 +78,7 @@ HostTarget find_host_target() {
   disable_slow_passes();
 #endif
   llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  llvm::InitializeNativeTargetAsmParser();
+  llvm::InitializeNativeTargetAsmPrinter();  // no parser: kernels contain no inline assembly
   HostTarget host;
   host.triple = llvm::sys::getProcessTriple();
   host.cpu = llvm::sys::getHostCPUName().str();

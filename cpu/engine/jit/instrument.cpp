@@ -38,6 +38,12 @@ bool is_parameter(const Value* value) {
   return is_marker(base, "cucpu.params");
 }
 
+/// Whether the routine for surfaces returned the address.
+bool is_surface(const Value* pointer) {
+  const auto* address = dyn_cast<IntToPtrInst>(getUnderlyingObject(pointer));
+  return address && is_marker(address->getOperand(0), "cucpu_rt_surface");
+}
+
 /// The only 64-bit parameter that an address derives from; null for none or several candidates.
 Value* root_of(Value* address) {
   SmallSetVector<Value*, 4> roots;
@@ -233,7 +239,7 @@ class Instrumenter {
   }
 
   void check(Value* pointer, Value* bytes, unsigned flags, Value* value = nullptr) {
-    Value* root = (flags & (kSharedSpace | kLocalSpace)) != 0 ? nullptr : root_of(pointer);
+    Value* root = (flags & (kSharedSpace | kLocalSpace | kImage)) != 0 ? nullptr : root_of(pointer);
     Value* address =
         pointer->getType()->isPointerTy() ? b_.CreatePtrToInt(pointer, b_.getInt64Ty()) : pointer;
     CallInst* const variable =
@@ -305,6 +311,7 @@ class Instrumenter {
       flags |= kRead | kWrite | order_flags(cas->getSuccessOrdering());
     }
     if (!pointer) return;
+    if (is_surface(pointer)) flags |= kImage;
     check(pointer, b_.getInt32(static_cast<std::uint32_t>(layout.getTypeStoreSize(type))), flags,
           value);
   }

@@ -13,6 +13,9 @@ namespace cucpu {
 struct CheckRow {
   std::uint64_t write, read;
   std::uint16_t write_site, read_site;
+  /// Of uniform reads: a bit per word that was read, and the number of lanes minus one (from bit
+  /// 8).
+  std::uint16_t uniform;
 };
 
 /// Memory that accesses were found to be inside of (check mode): [low, low + limit - 1). Limit 0:
@@ -23,7 +26,8 @@ struct CheckRange {
   /// Race checks: by word from `low` on, the interval (BlockContext::check_interval) in which more
   /// reads of it need no check.
   std::uint32_t* settled;
-  CheckRow* rows;  ///< race checks: by 32 bytes from `low` on
+  CheckRow* rows;             ///< race checks: by 32 bytes from `low` on
+  std::uint16_t* read_sites;  ///< race checks: by word from `low` on, the last read
   /// Init checks: a bit per byte from `low` on, set if it is initialized. An index into it is ANDed
   /// with the mask: 0 for memory all of which counts as initialized.
   const std::byte* initialized;
@@ -60,6 +64,7 @@ struct BlockContext {
   std::uint32_t smid, nsmid;  ///< the number of the host thread that runs the block; their count
   CheckRange* check_ranges;   ///< kCheckRanges long; of the host thread. Only check mode uses them.
   std::uint32_t check_interval;  ///< between two barriers; numbered by check mode
+  std::uint32_t* check_clock;    ///< race checks: the last interval of the grid
   // Race checks: words of the history (check/history.hpp) that order an access.
   std::uint64_t check_empty;         ///< words below it are ordered before the grid
   std::uint64_t check_block;         ///< words from it on are of this block

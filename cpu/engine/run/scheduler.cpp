@@ -244,6 +244,7 @@ void Scheduler::place(Block& block, std::uint64_t index, std::uint32_t rank) {
       .nsmid = nsmid(),
       .check_ranges = worker_.check_ranges(),
       .check_interval = 0,
+      .check_clock = nullptr,
       .check_empty = 0,
       .check_block = 0,
       .check_now = 0,

@@ -116,9 +116,8 @@ std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::
   const TextureObject& t = surface_of(object, config, __builtin_return_address(0));
   if (std::byte* at = place(t, config, coordinates(config, layer, x, y, z, 1), bytes, bytes))
     return reinterpret_cast<std::uint64_t>(at);
-  alignas(16) static thread_local std::byte nowhere[32];
-  std::memset(nowhere, 0, sizeof nowhere);
-  return reinterpret_cast<std::uint64_t>(nowhere);
+  std::memset(cucpu::t_outside_surface, 0, sizeof cucpu::t_outside_surface);
+  return reinterpret_cast<std::uint64_t>(cucpu::t_outside_surface);
 }
 
 void cucpu_rt_surface_store(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
@@ -129,6 +128,7 @@ void cucpu_rt_surface_store(std::uint64_t object, std::uint32_t config, std::uin
   const unsigned texel = texel_bytes(t), bytes = cucpu::channel_bytes(t.format);
   std::byte* const at = place(t, config, coordinates(config, layer, x, y, z, texel), texel, texel);
   if (at == nullptr) return;
+  cucpu::check_surface(at, texel, cucpu::check::kWrite, __builtin_return_address(0));
   const std::uint64_t words[] = {low & 0xffffffff, low >> 32, high & 0xffffffff, high >> 32};
   for (unsigned k = 0; k < t.channels && k < 4; ++k) {
     const std::uint32_t value = component(t, static_cast<std::uint32_t>(words[k]));
@@ -147,6 +147,9 @@ void cucpu_rt_surface_reduce(std::uint64_t object, std::uint32_t config, std::ui
   std::byte* const at =
       place(t, config, coordinates(config, layer, x, y, z, texel_bytes(t)), bytes, bytes);
   if (at == nullptr) return;
+  cucpu::check_surface(at, bytes,
+                       cucpu::check::kRead | cucpu::check::kWrite | cucpu::check::kStrong,
+                       __builtin_return_address(0));
   const auto op = static_cast<cucpu::ReduceOp>(what & 0xff);
   Type type = wide ? (is_signed ? Type::s64 : Type::u64) : (is_signed ? Type::s32 : Type::u32);
   if (op == cucpu::ReduceOp::bit_and || op == cucpu::ReduceOp::bit_or)

@@ -19,4 +19,10 @@ inline void check_texture(std::uint64_t object, const void* pc) {
     check_texture_object(object, pc);
 }
 
+/// Race checks of an access of a routine to a surface.
+inline void check_surface(const void* at, std::size_t bytes, unsigned flags, const void* pc) {
+  if (is_checked(check::kRace)) [[unlikely]]
+    check_routine_access(at, bytes, flags | check::kImage | check::kGlobalSpace, pc);
+}
+
 }  // namespace cucpu

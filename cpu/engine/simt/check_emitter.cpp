@@ -38,6 +38,27 @@ std::uint64_t number(const CallInst& call, Argument which) {
 
 }  // namespace
 
+/// An access of a lane group for race and init checks.
+struct CheckEmitter::Group {
+  const CallInst& call;
+  Value* first;          ///< the lowest address
+  std::uint64_t span;    ///< bytes
+  bool dense = false;    ///< each lane accesses the bytes after those of the lane before it
+  bool uniform = false;  ///< all lanes access the same bytes
+  bool sets_initialized = false;  ///< the bits of its bytes are set, not tested
+  Value* range = nullptr;         ///< its CheckRange
+  Value* offset = nullptr;        ///< of `first` in it
+
+  [[nodiscard]] std::uint64_t bytes() const { return number(call, kBytes); }
+  [[nodiscard]] std::uint64_t flags() const { return number(call, kFlags); }
+  [[nodiscard]] bool is_shared() const { return number(call, kRange) == 0; }
+};
+
+bool CheckEmitter::is_checked(const CallInst& call) const {
+  const bool image = (number(call, kFlags) & kImage) != 0;
+  return (plan_.check & (image ? kRace : kMemory | kRace | kInit)) != 0;
+}
+
 bool CheckEmitter::has_state() const { return (plan_.check & (kRace | kInit)) != 0; }
 
 Value* CheckEmitter::lanes_on() {
@@ -140,190 +161,304 @@ Value* CheckEmitter::of_context(Type* type, std::size_t offset) {
   return field_of(state_.block_context, type, offset);
 }
 
-// Bits from an offset that is no multiple of eight on are shifted, so a load holds 57 of them.
-Value* CheckEmitter::is_initialized(Value* range, Value* offset, std::uint64_t span, bool shared) {
+/// Calls `visit` with the address of 64 bits, the bits among them that belong to the bytes of an
+/// access (at their lowest positions), and how far they are shifted. Bits from an offset that is no
+/// multiple of eight on are shifted, so 64 bits hold 57 of them.
+void CheckEmitter::for_initialized_bits(const Group& group,
+                                        const std::function<void(Value*, Value*, Value*)>& visit) {
   constexpr std::uint64_t kChunk = 56;
-  Type* const word = b_.getInt64Ty();
-  Value* bits = field_of(range, b_.getPtrTy(), offsetof(CheckRange, initialized));
-  Value* mask = shared ? nullptr : field_of(range, word, offsetof(CheckRange, initialized_mask));
-  Value* shift = b_.CreateAnd(offset, b_.getInt64(7));
-  Value* byte = b_.CreateLShr(offset, 3);
-  Value* missing = nullptr;
-  for (std::uint64_t done = 0; done < span; done += kChunk) {
-    const std::uint64_t count = std::min(kChunk, span - done);
+  Value* bits = field_of(group.range, b_.getPtrTy(), offsetof(CheckRange, initialized));
+  Value* mask = group.is_shared() ? nullptr
+                                  : field_of(group.range, b_.getInt64Ty(),
+                                             offsetof(CheckRange, initialized_mask));
+  Value* shift = b_.CreateAnd(group.offset, b_.getInt64(7));
+  Value* byte = b_.CreateLShr(group.offset, 3);
+  for (std::uint64_t done = 0; done < group.span; done += kChunk) {
+    const std::uint64_t count = std::min(kChunk, group.span - done);
     Value* index = b_.CreateAdd(byte, b_.getInt64(done / 8));
     if (mask) index = b_.CreateAnd(index, mask);
-    Value* load = b_.CreateAlignedLoad(word, b_.CreateGEP(b_.getInt8Ty(), bits, index), Align{1},
-                                       /*isVolatile=*/true);
-    Value* absent = b_.CreateAnd(b_.CreateNot(b_.CreateLShr(load, shift)),
-                                 b_.getInt64((std::uint64_t{1} << count) - 1));
-    missing = missing ? b_.CreateOr(missing, absent) : absent;
+    visit(b_.CreateGEP(b_.getInt8Ty(), bits, index), b_.getInt64((std::uint64_t{1} << count) - 1),
+          shift);
   }
+}
+
+// Volatile: the routine sets bits.
+Value* CheckEmitter::is_initialized(const Group& group) {
+  Value* missing = nullptr;
+  for_initialized_bits(group, [&](Value* at, Value* bits, Value* shift) {
+    Value* load = b_.CreateAlignedLoad(b_.getInt64Ty(), at, Align{1}, /*isVolatile=*/true);
+    Value* absent = b_.CreateAnd(b_.CreateNot(b_.CreateLShr(load, shift)), bits);
+    missing = missing ? b_.CreateOr(missing, absent) : absent;
+  });
   return b_.CreateICmpEQ(missing, b_.getInt64(0));
 }
 
-// As Quiet::row() in check/lane_race.cpp. Volatile: the routine changes rows.
-Value* CheckEmitter::are_rows_quiet(const CallInst& call, Value* rows, Value* own,
-                                    std::uint64_t count, std::uint64_t next) {
+void CheckEmitter::set_initialized(const Group& group) {
+  for_initialized_bits(group, [&](Value* at, Value* bits, Value* shift) {
+    Value* load = b_.CreateAlignedLoad(b_.getInt64Ty(), at, Align{1}, /*isVolatile=*/true);
+    b_.CreateAlignedStore(b_.CreateOr(load, b_.CreateShl(bits, shift)), at, Align{1},
+                          /*isVolatile=*/true);
+  });
+}
+
+/// Whether no access of another thread that a word of a row holds is unordered. As Quiet in
+/// check/lane_race.cpp. `own`: the word of this access, or null: no access is of this interval.
+Value* CheckEmitter::is_quiet(const Group& group, Value* found, Value* own) {
   Type* const word = b_.getInt64Ty();
-  const bool shared = (number(call, kFlags) & kSharedSpace) != 0;
   Value* now = of_context(word, offsetof(BlockContext, check_now));
+  const auto same = [&] {
+    return b_.CreateICmpEQ(b_.CreateAnd(b_.CreateXor(found, own), b_.getInt64(touch::kRowMask)),
+                           b_.getInt64(0));
+  };
+  if (group.is_shared()) {  // words of other blocks are older than this block
+    Value* old = b_.CreateICmpULT(found, now);
+    return own ? b_.CreateOr(old, same()) : old;
+  }
   Value* block = of_context(word, offsetof(BlockContext, check_block));
-  Value* empty = shared ? nullptr : of_context(word, offsetof(BlockContext, check_empty));
-  Value* length = shared ? nullptr : b_.CreateSub(now, block);
-  Value* all = nullptr;
-  for (std::uint64_t r = 0; r < count; ++r)
-    for (const std::size_t offset : {offsetof(CheckRow, write), offsetof(CheckRow, read)}) {
-      Value* at =
-          b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), rows, r * sizeof(CheckRow) + offset);
-      Value* found = b_.CreateAlignedLoad(word, at, Align{8}, /*isVolatile=*/true);
-      Value* mine = b_.CreateAdd(own, b_.getInt64(r * next));
-      Value* same = b_.CreateICmpEQ(
-          b_.CreateAnd(b_.CreateXor(found, mine), b_.getInt64(touch::kRowMask)), b_.getInt64(0));
-      Value* quiet = nullptr;
-      if (shared) {  // words of other blocks are older than this block
-        quiet = b_.CreateOr(b_.CreateICmpULT(found, now), same);
-      } else {
-        quiet = b_.CreateOr(b_.CreateICmpULT(found, empty),
-                            b_.CreateICmpULT(b_.CreateSub(found, block), length));
-        quiet = b_.CreateOr(quiet, b_.CreateAnd(same, b_.CreateICmpUGE(found, block)));
-      }
-      all = all ? b_.CreateAnd(all, quiet) : quiet;
-    }
-  return all;
+  Value* empty = of_context(word, offsetof(BlockContext, check_empty));
+  Value* ours = b_.CreateICmpULT(b_.CreateSub(found, block), b_.CreateSub(now, block));
+  Value* detailed = b_.CreateTrunc(found, b_.getInt1Ty());  // touch::kDetailed
+  Value* quiet =
+      b_.CreateOr(b_.CreateICmpULT(found, empty), b_.CreateAnd(ours, b_.CreateNot(detailed)));
+  if (!own) return quiet;
+  return b_.CreateOr(quiet, b_.CreateAnd(same(), b_.CreateICmpUGE(found, block)));
 }
 
-void CheckEmitter::branch_to_settled(Value* range, Value* offset, std::uint64_t span,
-                                     BasicBlock* yes, BasicBlock* no) {
-  const auto words = static_cast<unsigned>(span / 4);
-  Value* tags = b_.CreateAlignedLoad(
-      FixedVectorType::get(b_.getInt32Ty(), words),
-      b_.CreateGEP(b_.getInt8Ty(), field_of(range, b_.getPtrTy(), offsetof(CheckRange, settled)),
-                   offset),
-      Align{4}, /*isVolatile=*/true);
+Value* CheckEmitter::load_from_row(Value* row, Type* type, std::size_t offset) {
+  Value* at = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), row, offset);
+  return b_.CreateAlignedLoad(type, at, Align{type->getPrimitiveSizeInBits() / 8},
+                              /*isVolatile=*/true);
+}
+
+void CheckEmitter::store_to_row(Value* value, Value* row, std::size_t offset) {
+  Value* at = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), row, offset);
+  b_.CreateAlignedStore(value, at, Align{value->getType()->getPrimitiveSizeInBits() / 8},
+                        /*isVolatile=*/true);
+}
+
+Value* CheckEmitter::first_row(const Group& group) {
+  Value* index = b_.CreateMul(b_.CreateLShr(group.offset, 5), b_.getInt64(sizeof(CheckRow)));
+  return b_.CreateGEP(b_.getInt8Ty(),
+                      field_of(group.range, b_.getPtrTy(), offsetof(CheckRange, rows)), index);
+}
+
+/// The word of an access of the group to a row.
+Value* CheckEmitter::own_word(std::uint64_t kind) {
+  Type* const word = b_.getInt64Ty();
+  Value* thread = parts_.instructions.first_thread();
+  Value* steps = b_.CreateLoad(
+      b_.getInt16Ty(),
+      b_.CreateGEP(b_.getInt16Ty(), of_context(b_.getPtrTy(), offsetof(BlockContext, check_steps)),
+                   b_.CreateLShr(thread, 5)));
+  Value* own = b_.CreateOr(b_.CreateShl(b_.CreateZExt(steps, word), touch::kStepShift),
+                           b_.CreateShl(b_.CreateZExt(thread, word), touch::kThreadShift));
+  own = b_.CreateOr(own, of_context(word, offsetof(BlockContext, check_now)));
+  return kind == 0 ? own : b_.CreateOr(own, b_.getInt64(kind));
+}
+
+/// Whether the routine knows the instruction.
+Value* CheckEmitter::is_known_site(const Group& group) {
+  Value* known = field_of(of_context(b_.getPtrTy(), offsetof(BlockContext, check_sites)),
+                          b_.getInt8Ty(), number(group.call, kSite));
+  return b_.CreateICmpNE(known, b_.getInt8(0));
+}
+
+Value* CheckEmitter::settled_words(const Group& group) {
+  return b_.CreateGEP(b_.getInt8Ty(),
+                      field_of(group.range, b_.getPtrTy(), offsetof(CheckRange, settled)),
+                      group.offset);
+}
+
+void CheckEmitter::branch(Value* condition, BasicBlock* likely, BasicBlock* unlikely) {
+  b_.CreateCondBr(condition, likely, unlikely, MDBuilder{context_}.createBranchWeights(1 << 20, 1));
+}
+
+void CheckEmitter::branch_to_settled(const Group& group, BasicBlock* yes, BasicBlock* no) {
+  const auto words = static_cast<unsigned>(group.span / 4);
+  Value* tags = b_.CreateAlignedLoad(FixedVectorType::get(b_.getInt32Ty(), words),
+                                     settled_words(group), Align{4}, /*isVolatile=*/true);
   Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
-  b_.CreateCondBr(b_.CreateAndReduce(b_.CreateICmpEQ(tags, b_.CreateVectorSplat(words, now))), yes,
-                  no, MDBuilder{context_}.createBranchWeights(1 << 20, 1));
+  branch(b_.CreateAndReduce(b_.CreateICmpEQ(tags, b_.CreateVectorSplat(words, now))), yes, no);
 }
 
-bool CheckEmitter::unless_known(const CallInst& call, Value* first, std::uint64_t span, bool dense,
-                                bool uniform, const std::function<void()>& slow) {
+/// Reads of memory that the grid does not write only tag the words; others go on in a new block.
+void CheckEmitter::emit_read_only(const Group& group, BasicBlock* after, BasicBlock* check) {
+  BasicBlock *read_only = new_block("read.only"), *tag = new_block("tag"),
+             *other = new_block("other");
+  Value* history = field_of(group.range, b_.getPtrTy(), offsetof(CheckRange, rows));
+  branch(b_.CreateIsNull(history), read_only, other);
+  b_.SetInsertPoint(read_only);
+  Value* aligned = b_.CreateICmpEQ(b_.CreateAnd(group.offset, b_.getInt64(3)), b_.getInt64(0));
+  if ((plan_.check & kInit) != 0) aligned = b_.CreateAnd(aligned, is_initialized(group));
+  branch(aligned, tag, check);
+  b_.SetInsertPoint(tag);
+  Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
+  b_.CreateAlignedStore(b_.CreateVectorSplat(static_cast<unsigned>(group.span / 4), now),
+                        settled_words(group), Align{4}, /*isVolatile=*/true);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(other);
+}
+
+/// Accesses to whole rows that conflict with nothing update the rows; reads of settled rows change
+/// nothing. Others go on at `other`.
+void CheckEmitter::emit_rows(const Group& group, BasicBlock* after, BasicBlock* other) {
+  constexpr std::uint64_t kRow = 4 * touch::kRowWords;
+  Type* const word = b_.getInt64Ty();
+  const bool writes = (group.flags() & kWrite) != 0;
+  const auto shift = static_cast<unsigned>(llvm::countr_zero(group.bytes() / 4));
+  const std::uint64_t count = group.span / kRow;
+  const std::uint64_t next = std::uint64_t{touch::kRowWords >> shift} << touch::kThreadShift;
+  BasicBlock *aligned = new_block("aligned"), *update = new_block("rows");
+  Value* is_aligned =
+      b_.CreateICmpEQ(b_.CreateAnd(group.offset, b_.getInt64(kRow - 1)), b_.getInt64(0));
+  is_aligned = b_.CreateAnd(is_aligned, is_known_site(group));
+  if (!group.sets_initialized && (plan_.check & kInit) != 0)
+    is_aligned = b_.CreateAnd(is_aligned, is_initialized(group));
+  branch(is_aligned, aligned, other);
+  b_.SetInsertPoint(aligned);
+  Value* first = first_row(group);
+  const auto row = [&](std::uint64_t r) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), first, r * sizeof(CheckRow));
+  };
+  SmallVector<Value*, 8> read, own;
+  for (std::uint64_t r = 0; r < count; ++r)
+    read.push_back(load_from_row(row(r), word, offsetof(CheckRow, read)));
+  if (!writes) {
+    BasicBlock* unsettled = new_block("unsettled");
+    Value* settled = b_.CreateOr(of_context(word, offsetof(BlockContext, check_now)),
+                                 b_.getInt64(touch::kDetailed | touch::kSettled));
+    Value* differ = nullptr;
+    for (Value* found : read) {
+      Value* differs = b_.CreateXor(found, settled);
+      differ = differ ? b_.CreateOr(differ, differs) : differs;
+    }
+    b_.CreateCondBr(b_.CreateICmpEQ(differ, b_.getInt64(0)), after, unsettled);
+    b_.SetInsertPoint(unsettled);
+  }
+  Value* base = own_word(std::uint64_t{shift} << touch::kShiftShift);
+  Value* quiet = nullptr;
+  for (std::uint64_t r = 0; r < count; ++r) {
+    own.push_back(b_.CreateAdd(base, b_.getInt64(r * next)));
+    Value* write = load_from_row(row(r), word, offsetof(CheckRow, write));
+    Value* both = b_.CreateAnd(is_quiet(group, write, own[r]), is_quiet(group, read[r], own[r]));
+    quiet = quiet ? b_.CreateAnd(quiet, both) : both;
+  }
+  branch(quiet, update, other);
+  b_.SetInsertPoint(update);
+  Value* site = b_.getInt16(static_cast<std::uint16_t>(number(group.call, kSite)));
+  for (std::uint64_t r = 0; r < count; ++r) {
+    store_to_row(own[r], row(r), writes ? offsetof(CheckRow, write) : offsetof(CheckRow, read));
+    store_to_row(site, row(r),
+                 writes ? offsetof(CheckRow, write_site) : offsetof(CheckRow, read_site));
+  }
+  b_.CreateBr(after);
+}
+
+/// All lanes read words of one row: the row holds a bit per word. Others go on at `other`.
+void CheckEmitter::emit_uniform(const Group& group, BasicBlock* after, BasicBlock* other) {
+  Type* const word = b_.getInt64Ty();
+  const std::uint64_t words = group.span / 4;
+  BasicBlock *aligned = new_block("aligned"), *first_read = new_block("first"),
+             *quiet = new_block("quiet"), *update = new_block("uniform");
+  Value* is_aligned =
+      b_.CreateICmpEQ(b_.CreateAnd(group.offset, b_.getInt64(group.span - 1)), b_.getInt64(0));
+  is_aligned = b_.CreateAnd(is_aligned, is_known_site(group));
+  if ((plan_.check & kInit) != 0) is_aligned = b_.CreateAnd(is_aligned, is_initialized(group));
+  branch(is_aligned, aligned, other);
+  b_.SetInsertPoint(aligned);
+  Value *row = first_row(group), *own = own_word(touch::kUniform);
+  Value* found = load_from_row(row, word, offsetof(CheckRow, read));
+  Type* const half = b_.getInt16Ty();
+  Value* place = b_.CreateTrunc(b_.CreateAnd(b_.CreateLShr(group.offset, 2), b_.getInt64(7)), half);
+  Value* bits = b_.CreateShl(b_.getInt16(static_cast<std::uint16_t>((1U << words) - 1)), place);
+  Value* known = load_from_row(row, half, offsetof(CheckRow, uniform));
+  Value* more = b_.CreateOr(known, bits);
+  b_.CreateCondBr(b_.CreateICmpEQ(found, own), update, first_read);
+
+  // The row must hold no earlier read: it would be lost. In shared memory those do not count.
+  b_.SetInsertPoint(first_read);
+  Value* write = load_from_row(row, word, offsetof(CheckRow, write));
+  Value* is_free = is_quiet(group, write, nullptr);
+  if (group.is_shared()) {
+    is_free = b_.CreateAnd(is_free, is_quiet(group, found, nullptr));
+  } else {
+    Value* now = of_context(word, offsetof(BlockContext, check_now));
+    Value* is_open = b_.CreateOr(b_.CreateTrunc(found, b_.getInt1Ty()),  // touch::kDetailed
+                                 b_.CreateICmpEQ(found, b_.getInt64(0)));
+    is_free = b_.CreateAnd(is_free, b_.CreateAnd(is_open, b_.CreateICmpULT(found, now)));
+  }
+  branch(is_free, quiet, other);
+  b_.SetInsertPoint(quiet);
+  store_to_row(own, row, offsetof(CheckRow, read));
+  Value* only = b_.CreateOr(bits, b_.getInt16(static_cast<std::uint16_t>((width_ - 1) << 8)));
+  b_.CreateBr(update);
+
+  b_.SetInsertPoint(update);
+  PHINode* uniform = b_.CreatePHI(half, 2);
+  uniform->addIncoming(more, aligned);
+  uniform->addIncoming(only, quiet);
+  store_to_row(uniform, row, offsetof(CheckRow, uniform));
+  Value* sites = b_.CreateGEP(
+      b_.getInt8Ty(), field_of(group.range, b_.getPtrTy(), offsetof(CheckRange, read_sites)),
+      b_.CreateLShr(group.offset, 1));
+  b_.CreateAlignedStore(
+      b_.CreateVectorSplat(static_cast<unsigned>(words),
+                           b_.getInt16(static_cast<std::uint16_t>(number(group.call, kSite)))),
+      sites, Align{2}, /*isVolatile=*/true);
+  b_.CreateBr(after);
+}
+
+bool CheckEmitter::unless_known(Group group, const std::function<void()>& slow) {
   constexpr std::uint64_t kMostBytes = 256, kRow = 4 * touch::kRowWords;
-  const std::uint64_t flags = number(call, kFlags), bytes = number(call, kBytes);
+  const std::uint64_t flags = group.flags(), bytes = group.bytes();
   const bool race = (plan_.check & kRace) != 0, init = (plan_.check & kInit) != 0;
-  const bool shared = number(call, kRange) == 0;
-  if (number(call, kRange) >= kCheckRanges || span > kMostBytes) return false;
-  bool settles = false, rows = false;
+  if (number(group.call, kRange) >= kCheckRanges || group.span > kMostBytes) return false;
+  bool settles = false, rows = false, uniform = false;
   if (race) {
     if (bytes % 4 != 0 || (flags & kStrong) != 0 || (flags & (kSharedSpace | kGlobalSpace)) == 0)
       return false;
-    settles = (flags & kWrite) == 0 && (dense || span == bytes);
-    rows = dense && span % kRow == 0 && (bytes == 4 || bytes == 8 || bytes == 16) &&
-           number(call, kSite) < kCheckedSites;
+    const bool fits =
+        (bytes == 4 || bytes == 8 || bytes == 16) && number(group.call, kSite) < kCheckedSites;
+    settles = (flags & kWrite) == 0 && (group.dense || group.span == bytes);
+    rows = group.dense && group.span % kRow == 0 && fits;
+    uniform = group.uniform && settles && fits;
     if (!settles && !rows) return false;
   }
+  // Other host threads may set bits of device memory.
+  group.sets_initialized = init && group.is_shared() && group.dense && (flags & kRead) == 0;
   BasicBlock *look = new_block("look"), *check = new_block("check"), *after = new_block("checked");
-  const auto likely = MDBuilder{context_}.createBranchWeights(1 << 20, 1);
-  Value* at = range(number(call, kRange));
+  group.range = range(number(group.call, kRange));
   // A .shared variable lies in the range of the shared memory.
-  Value* inside = (plan_.check & kMemory) != 0 && number(call, kVariableBytes) != 0
-                      ? is_inside(call, first, span)
-                      : is_inside(at, first, span);
-  b_.CreateCondBr(inside, look, check, likely);
+  Value* inside = (plan_.check & kMemory) != 0 && number(group.call, kVariableBytes) != 0
+                      ? is_inside(group.call, group.first, group.span)
+                      : is_inside(group.range, group.first, group.span);
+  if (mask() && (group.dense || group.uniform) && (race || group.sets_initialized))
+    inside = b_.CreateAnd(inside, b_.CreateAndReduce(mask()));
+  branch(inside, look, check);
   b_.SetInsertPoint(look);
-  Value* offset = b_.CreateSub(first, field_of(at, b_.getInt64Ty(), offsetof(CheckRange, low)));
-  if (race && (flags & kReadOnly) != 0 && (dense || span == bytes)) {
-    BasicBlock *read_only = new_block("read.only"), *tag = new_block("tag"),
-               *other = new_block("other");
-    Value* history = field_of(at, b_.getPtrTy(), offsetof(CheckRange, rows));
-    b_.CreateCondBr(b_.CreateIsNull(history), read_only, other, likely);
-    b_.SetInsertPoint(read_only);
-    Value* aligned = b_.CreateICmpEQ(b_.CreateAnd(offset, b_.getInt64(3)), b_.getInt64(0));
-    if (init) aligned = b_.CreateAnd(aligned, is_initialized(at, offset, span, shared));
-    b_.CreateCondBr(aligned, tag, check, likely);
-    b_.SetInsertPoint(tag);
-    Value* now = of_context(b_.getInt32Ty(), offsetof(BlockContext, check_interval));
-    b_.CreateAlignedStore(
-        b_.CreateVectorSplat(static_cast<unsigned>(span / 4), now),
-        b_.CreateGEP(b_.getInt8Ty(), field_of(at, b_.getPtrTy(), offsetof(CheckRange, settled)),
-                     offset),
-        Align{4}, /*isVolatile=*/true);
-    b_.CreateBr(after);
-    b_.SetInsertPoint(other);
-  }
+  group.offset =
+      b_.CreateSub(group.first, field_of(group.range, b_.getInt64Ty(), offsetof(CheckRange, low)));
+  if (group.sets_initialized) set_initialized(group);
   if (!race) {
-    b_.CreateCondBr(is_initialized(at, offset, span, shared), after, check, likely);
+    if (group.sets_initialized)
+      b_.CreateBr(after);
+    else
+      branch(is_initialized(group), after, check);
     emit_slow_path(check, after, slow);
     return true;
   }
-  if (rows) {
-    Value* fine = init ? is_initialized(at, offset, span, shared) : nullptr;
-    const auto shift = static_cast<unsigned>(llvm::countr_zero(bytes / 4));
-    const std::uint64_t count = span / kRow;
-    const std::uint64_t next = std::uint64_t{touch::kRowWords >> shift} << touch::kThreadShift;
-    Value* thread = parts_.instructions.first_thread();
-    Value* steps =
-        b_.CreateLoad(b_.getInt16Ty(),
-                      b_.CreateGEP(b_.getInt16Ty(),
-                                   of_context(b_.getPtrTy(), offsetof(BlockContext, check_steps)),
-                                   b_.CreateLShr(thread, 5)));
-    Type* const word = b_.getInt64Ty();
-    Value* own = b_.CreateOr(b_.CreateShl(b_.CreateZExt(steps, word), touch::kStepShift),
-                             b_.CreateShl(b_.CreateZExt(thread, word), touch::kThreadShift));
-    own = b_.CreateOr(b_.CreateOr(own, of_context(word, offsetof(BlockContext, check_now))),
-                      b_.getInt64(std::uint64_t{shift} << touch::kShiftShift));
-    Value* index = b_.CreateMul(b_.CreateLShr(offset, 5), b_.getInt64(sizeof(CheckRow)));
-    Value* first_row = b_.CreateGEP(b_.getInt8Ty(),
-                                    field_of(at, b_.getPtrTy(), offsetof(CheckRange, rows)), index);
-    Value* known = field_of(of_context(b_.getPtrTy(), offsetof(BlockContext, check_sites)),
-                            b_.getInt8Ty(), number(call, kSite));
-    Value* take =
-        b_.CreateAnd(b_.CreateICmpEQ(b_.CreateAnd(offset, b_.getInt64(kRow - 1)), b_.getInt64(0)),
-                     b_.CreateICmpNE(known, b_.getInt8(0)));
-    take = b_.CreateAnd(take, are_rows_quiet(call, first_row, own, count, next));
-    if (fine) take = b_.CreateAnd(take, fine);
-    BasicBlock *update = new_block("rows"), *settled = settles ? new_block("settled") : check;
-    b_.CreateCondBr(take, update, settled, likely);
-    b_.SetInsertPoint(update);
-    const bool writes = (flags & kWrite) != 0;
-    const auto store = [&](Value* value, std::uint64_t row, std::size_t member, Align align) {
-      Value* to =
-          b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), first_row, row * sizeof(CheckRow) + member);
-      b_.CreateAlignedStore(value, to, align, /*isVolatile=*/true);
-    };
-    for (std::uint64_t r = 0; r < count; ++r) {
-      store(b_.CreateAdd(own, b_.getInt64(r * next)), r,
-            writes ? offsetof(CheckRow, write) : offsetof(CheckRow, read), Align{8});
-      store(b_.getInt16(static_cast<std::uint16_t>(number(call, kSite))), r,
-            writes ? offsetof(CheckRow, write_site) : offsetof(CheckRow, read_site), Align{2});
-    }
-    b_.CreateBr(after);
-    if (settles) b_.SetInsertPoint(settled);
-  }
-  if (settles && uniform) {
-    BasicBlock *ask = new_block("uniform"), *clean = init ? new_block("initialized") : ask;
-    branch_to_settled(at, offset, span, after, clean);
-    if (init) {
-      b_.SetInsertPoint(clean);
-      b_.CreateCondBr(is_initialized(at, offset, span, shared), ask, check, likely);
-    }
-    b_.SetInsertPoint(ask);
-    Type *pointer = b_.getPtrTy(), *word = b_.getInt32Ty();
-    FunctionCallee callee = module_.getOrInsertFunction(
-        "cucpu_rt_check_lanes_uniform",
-        FunctionType::get(b_.getInt1Ty(),
-                          {pointer, pointer, b_.getInt64Ty(), word, word, word, word}, false));
-    auto* function = cast<Function>(callee.getCallee());
-    function->setDoesNotThrow();
-    function->setMemoryEffects(MemoryEffects::inaccessibleOrArgMemOnly());
-    function->addRetAttr(Attribute::ZExt);
-    CallInst* known =
-        b_.CreateCall(callee, {state_.block_context, at, first, call.getArgOperand(kBytes),
-                               call.getArgOperand(kSite), parts_.instructions.first_thread(),
-                               b_.getInt32(width_)});
-    b_.CreateCondBr(known, after, check, likely);
-  } else if (settles) {
-    branch_to_settled(at, offset, span, after, check);
+  if ((flags & kReadOnly) != 0 && (group.dense || group.span == bytes))
+    emit_read_only(group, after, check);
+  BasicBlock* const settled = settles ? new_block("settled") : check;
+  if (rows)
+    emit_rows(group, after, settled);
+  else if (uniform)
+    emit_uniform(group, after, settled);
+  else
+    b_.CreateBr(settled);
+  if (settles) {
+    b_.SetInsertPoint(settled);
+    branch_to_settled(group, after, check);
   }
   emit_slow_path(check, after, slow);
   return true;
@@ -363,7 +498,7 @@ void CheckEmitter::call_routine(CallInst& call, Value* lanes, Value* first_threa
 }
 
 void CheckEmitter::emit_access(CallInst& call) {
-  if ((plan_.check & (kMemory | kRace | kInit)) == 0) return;
+  if (!is_checked(call)) return;
   if (!isa<ConstantInt>(call.getArgOperand(kBytes)))
     return refuse("check mode: an access of variable size");
   Value* address = call.getArgOperand(kAddress);
@@ -393,10 +528,11 @@ void CheckEmitter::emit_access(CallInst& call) {
     const std::int64_t last = stride * static_cast<std::int64_t>(width_ - 1);
     Value* first = scalar(address);
     if (last < 0) first = b_.CreateAdd(first, b_.getInt64(static_cast<std::uint64_t>(last)));
-    const bool dense = !mask() && stride == static_cast<std::int64_t>(bytes);
-    if (!unless_known(call, first, bytes + static_cast<std::uint64_t>(std::abs(last)), dense,
-                      !mask() && stride == 0, slow))
-      slow();
+    Group group{.call = call, .first = first};
+    group.span = bytes + static_cast<std::uint64_t>(std::abs(last));
+    group.dense = stride == static_cast<std::int64_t>(bytes);
+    group.uniform = stride == 0;
+    if (!unless_known(group, slow)) slow();
     return;
   }
   if (number(call, kRange) >= kCheckRanges) return slow();
@@ -405,7 +541,7 @@ void CheckEmitter::emit_access(CallInst& call) {
 
 void CheckEmitter::emit_access_in_lane(CallInst& call, Value* lane,
                                        const std::function<Value*(Value*)>& value_of) {
-  if ((plan_.check & (kMemory | kRace | kInit)) == 0) return;
+  if (!is_checked(call)) return;
   if (!isa<ConstantInt>(call.getArgOperand(kBytes)))
     return refuse("check mode: an access of variable size");
   Value* address = value_of(call.getArgOperand(kAddress));
@@ -426,7 +562,7 @@ void CheckEmitter::emit_access_in_lane(CallInst& call, Value* lane,
     call_routine(call, b_.getInt64(1), thread, value_of(call.getArgOperand(kRoot)));
   };
   if (has_state()) {
-    if (!unless_known(call, address, number(call, kBytes), false, false, slow)) slow();
+    if (!unless_known({.call = call, .first = address, .span = number(call, kBytes)}, slow)) slow();
     return;
   }
   if (number(call, kRange) >= kCheckRanges) return slow();
@@ -442,7 +578,15 @@ void CheckEmitter::emit_fence() {
 
 void CheckEmitter::emit_interval() {
   if ((plan_.check & kRace) == 0) return;
-  b_.CreateCall(routine("cucpu_rt_check_lanes_interval", {b_.getPtrTy()}), {state_.block_context});
+  const auto place = [&](std::size_t offset) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), state_.block_context, offset);
+  };
+  Value* clock = b_.CreateLoad(b_.getPtrTy(), place(offsetof(BlockContext, check_clock)));
+  Value* interval = b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), clock), b_.getInt32(1));
+  b_.CreateStore(interval, clock);
+  b_.CreateStore(interval, place(offsetof(BlockContext, check_interval)));
+  b_.CreateStore(b_.CreateShl(b_.CreateZExt(interval, b_.getInt64Ty()), touch::kIntervalShift),
+                 place(offsetof(BlockContext, check_now)));
 }
 
 // In full code all lanes of the warp take part, so each must be in its own mask.

@@ -26,6 +26,7 @@ class CheckEmitter : public EmitterPart {
   void emit_warp(llvm::CallInst&, llvm::StringRef name);
 
  private:
+  [[nodiscard]] bool is_checked(const llvm::CallInst&) const;
   [[nodiscard]] bool has_state() const;  ///< race and init checks
   Value* lanes_on();
   Value* range(std::uint64_t number);  ///< its address
@@ -35,21 +36,27 @@ class CheckEmitter : public EmitterPart {
   Value* is_inside(Value* range, Value* first, std::uint64_t span);
   Value* is_between(Value* first, Value* low, Value* room);
   Value* is_inside(llvm::CallInst&);
-  /// Emits `slow` unless the `span` bytes from `first` on need no routine for race and init checks.
-  /// `dense`: each lane accesses the bytes after those of the lane before it; `uniform`: the same
-  /// bytes. All lanes are on then.
-  /// False: such an access always needs the routine, and nothing was emitted.
-  bool unless_known(const llvm::CallInst&, Value* first, std::uint64_t span, bool dense,
-                    bool uniform, const std::function<void()>& slow);
-  void branch_to_settled(Value* range, Value* offset, std::uint64_t span, BasicBlock* yes,
-                         BasicBlock* no);
+  struct Group;
+  /// Emits `slow` unless race and init checks need no routine for the access. Lanes that are off
+  /// need it. False: such an access always needs it, and nothing was emitted.
+  bool unless_known(Group, const std::function<void()>& slow);
+  void emit_read_only(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* check);
+  void emit_rows(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* other);
+  void emit_uniform(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* other);
+  void branch_to_settled(const Group&, llvm::BasicBlock* yes, llvm::BasicBlock* no);
+  void branch(Value* condition, llvm::BasicBlock* likely, llvm::BasicBlock* unlikely);
   Value* field_of(Value* range, llvm::Type*, std::size_t offset);
   Value* of_context(llvm::Type*, std::size_t offset);
-  Value* is_initialized(Value* range, Value* offset, std::uint64_t span, bool shared);
-  /// Whether no access of another thread to `count` rows is unordered. `own`: the word of the
-  /// access to the first row; `next`: what is added for the next one.
-  Value* are_rows_quiet(const llvm::CallInst&, Value* rows, Value* own, std::uint64_t count,
-                        std::uint64_t next);
+  void for_initialized_bits(const Group&, const std::function<void(Value*, Value*, Value*)>& visit);
+  Value* is_initialized(const Group&);
+  void set_initialized(const Group&);
+  Value* is_quiet(const Group&, Value* found, Value* own);
+  Value* is_known_site(const Group&);
+  Value* settled_words(const Group&);
+  Value* first_row(const Group&);
+  Value* own_word(std::uint64_t kind);
+  Value* load_from_row(Value* row, llvm::Type*, std::size_t offset);
+  void store_to_row(Value*, Value* row, std::size_t offset);
   void emit_slow_path(llvm::BasicBlock* check, llvm::BasicBlock* after,
                       const std::function<void()>& slow);
   /// Emits `slow` where `inside` is false.

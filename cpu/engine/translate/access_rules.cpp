@@ -93,6 +93,7 @@ void FunctionTranslator::emit_cache_line(const Instruction& i) {
   const Operand& size = i.operands[1];
   if (size.kind != Operand::Kind::integer || size.value != kBytes)
     return error(size.where, "expected 128, the size in bytes");
+  (void)pointer(i.operands[0], space_of(i));  // reports a wrong address
   if (i.row->op == "fence") emit_fence(i);
 }
 

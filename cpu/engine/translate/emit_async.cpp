@@ -19,6 +19,8 @@ void FunctionTranslator::emit_cp_async(const Instruction& i) {
   if (size != 4 && size != 8 && size != 16)
     return error(i.operands[2].where,
                  "cp.async copies 4, 8 or 16 bytes, not " + std::to_string(size));
+  if (i.has(Mod::cg) && size != 16)
+    return error(i.operands[2].where, "cp.async.cg copies 16 bytes");
   const std::size_t extra = i.has(Mod::L2_cache_hint) ? 4 : 3;
   if (i.operands.size() <= extra) {
     for (unsigned k = 0; k < size; k += 4) {
@@ -149,6 +151,8 @@ void FunctionTranslator::emit_mbarrier_tx(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_mbarrier_arrive(const Instruction& i) {
+  if (i.has(Mod::shared_cluster) && i.operands[0].kind != Kind::sink)
+    return error(i.operands[0].where, "an arrival in another block has no result: write '_'");
   Value* at = pointer(i.operands[1], space_of(i), i.has(Mod::shared_cluster));
   Value *count = b.getInt32(1), *tx = b.getInt32(0);
   if (i.operands.size() > 2) (i.has(Mod::expect_tx) ? tx : count) = read(i.operands[2], Type::b32);
@@ -165,6 +169,9 @@ void FunctionTranslator::emit_mbarrier_wait(const Instruction& i) {
   if (i.operands.size() < address + 2 || i.operands.size() > address + 3 ||
       i.operands[address].kind != Kind::address)
     return error(i.where, "expected p {, report}, [mbarrier], state or parity {, time}");
+  if (i.has(Mod::test_wait) && i.operands.size() > address + 2)
+    return error(i.operands[address + 2].where, "only try_wait takes a time");
+  if (i.operands.size() > address + 2) (void)read(i.operands[address + 2], Type::b32);
   if (i.has(Mod::phase_type_primary) && address == 2 && i.operands[1].kind != Kind::sink &&
       (i.operands[1].kind != Kind::reg || source.registers[i.operands[1].index].type != Type::b8))
     return error(i.operands[1].where, "a report goes to a register of type .b8");
@@ -224,6 +231,7 @@ void FunctionTranslator::emit_query_cancel(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_mbarrier_pending(const Instruction& i) {
+  if (i.operands[0].kind == Kind::sink) return error(i.operands[0].where, "expected a register");
   write(i.operands[0],
         call_routine("mbarrier_pending", b.getInt32Ty(), {read(i.operands[1], Type::b64)}));
 }
@@ -253,15 +261,13 @@ void FunctionTranslator::emit_mapa(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_getctarank(const Instruction& i) {
-  Value* own = call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none);
+  Value* address = nullptr;
   if (is_shared_address(i, i.operands[1])) {
-    Value* a = b.CreateTrunc(read(i.operands[1], i.types[0]), b.getInt32Ty());
-    Value* tag = b.CreateLShr(a, 24);
-    return write(i.operands[0], b.CreateSelect(b.CreateICmpEQ(tag, b.getInt32(0)), own,
-                                               b.CreateSub(tag, b.getInt32(1))));
+    address = b.CreatePtrToInt(cluster_pointer(read(i.operands[1], i.types[0])), b.getInt64Ty());
+  } else {
+    address = read(i.operands[1], Type::b64);
   }
-  write(i.operands[0],
-        call_routine("cluster_rank_of", b.getInt32Ty(), {read(i.operands[1], Type::b64)}, false));
+  write(i.operands[0], call_routine("cluster_rank_of", b.getInt32Ty(), {address}, false));
 }
 
 void FunctionTranslator::emit_createpolicy(const Instruction& i) {

@@ -101,6 +101,30 @@ void FunctionTranslator::write_fragment(const Operand& o, Value* words) {
   }
 }
 
+namespace {
+
+bool has_kind(const Instruction& i) {
+  return i.has(Mod::kind_f8f6f4) || i.has(Mod::kind_mxf8f6f4) || i.has(Mod::kind_mxf4) ||
+         i.has(Mod::kind_mxf4nvf4);
+}
+
+/// Whether mma has this shape for these types. Most types have rows of a of 128 and 256 bits, twice
+/// that if a is sparse.
+bool product_exists(const Instruction& i, const Shape& s, Type a, Type bt, bool sparse) {
+  const bool floating = a == Type::f16 || a == Type::bf16 || a == Type::tf32 || a == Type::f64;
+  const bool small = a == Type::e4m3 || a == Type::e5m2;
+  if (i.has(Mod::satfinite) && i.types[0] != Type::s32) return false;
+  if ((floating && a != bt) || element_bits(a) != element_bits(bt)) return false;
+  const unsigned row = s.k * element_bits(a);
+  if (a == Type::f64) return !sparse && (s.m == 8 ? row == 256 : row >= 256 && row <= 1024);
+  if (s.m == 8) return a == Type::f16 ? row == 64 : !floating && !small && row == 128;
+  if (sparse && small) return row == 512 && i.types[0] == Type::f32;
+  const unsigned least = sparse ? 256 : 128;
+  return row == least || row == 2 * least;
+}
+
+}  // namespace
+
 /// Operand registers of mma must match its shape and types: a wrong combination is an error, never
 /// a wrong product.
 bool FunctionTranslator::check_product(const Instruction& i, Type a, Type bt, bool sparse) {
@@ -113,6 +137,10 @@ bool FunctionTranslator::check_product(const Instruction& i, Type a, Type bt, bo
   const auto given = [](const Operand& o) {
     return static_cast<unsigned>(o.kind == Kind::vector ? o.parts.size() : 1);
   };
+  if (!has_kind(i) && !product_exists(i, s, a, bt, sparse)) {
+    error(i.where, "mma does not have this combination of types, shape and modifiers");
+    return false;
+  }
   const bool quads = s.m == 8 && s.k == 4 && a == Type::f16;  // four products
   const unsigned products = quads ? 4 : 1;
   const unsigned wanted[] = {registers(products * s.m * s.n, i.types[0]),

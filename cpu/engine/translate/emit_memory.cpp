@@ -69,16 +69,20 @@ std::int32_t low_half(std::uint64_t offset) {
 }  // namespace
 
 // A shared::cluster address is an offset, with 1 + the rank of the block in bits 24 and up when
-// mapa made it.
+// mapa made it. Without a rank it is a signed distance from this block's memory: cvta.to.shared of
+// an address in another block's memory gives one, and it is negative for blocks of lower rank.
 Value* FunctionTranslator::cluster_pointer(Value* a) {
-  Value* rank = b.CreateTrunc(b.CreateLShr(a, 24), b.getInt32Ty());
-  Value* own = b.CreateICmpEQ(rank, b.getInt32(0));
+  Value* low = b.CreateTrunc(a, b.getInt32Ty());
+  Value* tag = b.CreateLShr(low, 24);
+  Value* own =
+      b.CreateOr(b.CreateICmpEQ(tag, b.getInt32(0)), b.CreateICmpEQ(tag, b.getInt32(0xff)));
   Value* other = call_marker(
       "cluster.shared", b.getPtrTy(),
       {b.CreateSelect(own, call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none),
-                      b.CreateSub(rank, b.getInt32(1)))},
+                      b.CreateSub(tag, b.getInt32(1)))},
       Effect::none);
-  return b.CreateGEP(b.getInt8Ty(), other, b.CreateAnd(a, b.getInt64(0xffffff)));
+  Value* offset = b.CreateSelect(own, low, b.CreateAnd(low, b.getInt32(0xffffff)));
+  return b.CreateGEP(b.getInt8Ty(), other, b.CreateSExt(offset, b.getInt64Ty()));
 }
 
 // [r + offset] of a 32-bit register wraps at 32 bits: compilers write `s[i + 4]` with a register
@@ -135,6 +139,8 @@ Value* FunctionTranslator::pointer(const Operand& address, Space space, bool clu
     if (space == Space::shared) a = b.getInt64(static_cast<std::uint32_t>(base.value + offset));
   } else if (base.kind == Kind::reg && ptx::bits_of(source.registers[base.index].type) == 32) {
     if (space == Space::shared && !cluster) return shared_pointer(base, offset);
+    if (space == Space::generic || space == Space::global)
+      error(base.where, "an address of global memory has 64 bits");
     a = wrapped_address(base, offset);
   } else if (base.kind == Kind::reg || base.kind == Kind::special) {
     a = b.CreateAdd(read(base, Type::b64), b.getInt64(offset));
@@ -358,6 +364,18 @@ void FunctionTranslator::emit_isspacep(const Instruction& i) {
   write(i.operands[0], r);
 }
 
-void FunctionTranslator::emit_nothing(const Instruction&) {}
+void FunctionTranslator::emit_nothing(const Instruction& i) {
+  for (const Operand& o : i.operands) {
+    if (o.kind == Kind::address) (void)pointer(o, space_of(i));  // reports a wrong address
+  }
+  if (i.row->op == "cp" && i.has(Mod::prefetch)) (void)read(i.operands[1], Type::b32);
+}
+
+void FunctionTranslator::emit_setmaxnreg(const Instruction& i) {
+  const std::uint64_t count = i.operands[0].value;
+  constexpr std::uint64_t kLeast = 24, kMost = 256, kStep = 8;
+  if (count < kLeast || count > kMost || count % kStep != 0)
+    error(i.operands[0].where, "a number of registers is a multiple of 8 from 24 to 256");
+}
 
 }  // namespace cucpu::ir

@@ -32,9 +32,11 @@ bool FunctionTranslator::multimem_exists(const Instruction& i, std::size_t count
     return false;
   };
   const bool moves = i.has(Mod::st) || i.has(Mod::cp);
-  if (!moves &&
-      (bits != untyped || (ordered && floating && ((!half && !small) || i.has(Mod::red)))))
+  if (!moves && (bits != untyped ||
+                 (ordered && floating && ((!half && !small) || (i.has(Mod::red) && count == 1)))))
     return no(ptx::cat("this reduction does not exist for .", ptx::name_of(type)));
+  if (!moves && i.has(Mod::add) && type == Type::s64)
+    return no("this reduction does not exist for .s64");
   if (i.has(Mod::acc_f16) && !i.has(Mod::add)) return no(".acc::f16 is for sums");
   if (i.has(Mod::acc_f32) && !half) return no(".acc::f32 is for 16-bit floats");
   if (i.has(Mod::async)) return true;

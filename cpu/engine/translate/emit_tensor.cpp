@@ -101,36 +101,57 @@ void FunctionTranslator::multicast(const Instruction& i, Value* to, Value* barri
   }
 }
 
+/// The offsets of .im2col at operand `next`, 16 bits each; null after an error.
+Value* FunctionTranslator::pixel_offsets(const Instruction& i, std::size_t& next) {
+  const std::uint32_t mode = tensor_mode(i);
+  const bool wide = (mode & (kTensorWide | kTensorWide128)) != 0;
+  Value* offsets = b.getInt64(0);
+  if (mode != kTensorIm2col && !wide) return offsets;
+  const std::size_t wanted = rank_of(i) < 3 ? 0 : wide ? 2 : rank_of(i) - 2;
+  const Operand* list = i.operands.size() > next ? &i.operands[next++] : nullptr;
+  const std::size_t given = list == nullptr              ? 0
+                            : list->kind == Kind::vector ? list->parts.size()
+                                                         : 1;
+  if (wanted == 0 || given != wanted) {
+    error(i.where, wide ? ".im2col::w takes a halo and an offset"
+                        : ".im2col takes an offset for each spatial dimension of a tensor "
+                          "of 3 to 5 dimensions");
+    return nullptr;
+  }
+  for (std::size_t k = 0; k < wanted; ++k) {
+    Value* v = read_bits(list->kind == Kind::vector ? list->parts[k] : *list, 16);
+    offsets = b.CreateOr(offsets, b.CreateShl(b.CreateZExt(v, b.getInt64Ty()), 16 * k));
+  }
+  return offsets;
+}
+
+// cp.async.bulk.prefetch.tensor [map, {coordinates}] {, {im2col offsets}} {, policy}
+void FunctionTranslator::emit_tensor_prefetch(const Instruction& i) {
+  std::size_t next = 1;
+  llvm::SmallVector<Value*, 12> args;
+  if (pixel_offsets(i, next) == nullptr ||
+      !tensor_operands(i, i.operands[0], b.getInt64(0), tensor_mode(i), args))
+    return;
+  if (i.operands.size() != next + (i.has(Mod::L2_cache_hint) ? 1 : 0))
+    error(i.where, "a prefetch takes the offsets of .im2col and a cache policy, if any");
+}
+
 // cp.async.bulk.tensor [shared], [map, {coordinates}], [mbarrier] {, {im2col offsets}} {, mask} {,
 // policy}
 void FunctionTranslator::emit_tensor_load(const Instruction& i) {
   const std::uint32_t mode = tensor_mode(i);
   const bool cluster = i.has(Mod::shared_cluster);
-  const bool wide = (mode & (kTensorWide | kTensorWide128)) != 0;
-  const bool pixels = mode == kTensorIm2col || wide;
   std::size_t next = 3;
-  Value* offsets = b.getInt64(0);
-  if (pixels) {
-    const std::size_t wanted = rank_of(i) < 3 ? 0 : wide ? 2 : rank_of(i) - 2;
-    const Operand* list = i.operands.size() > next ? &i.operands[next++] : nullptr;
-    const std::size_t given = list == nullptr              ? 0
-                              : list->kind == Kind::vector ? list->parts.size()
-                                                           : 1;
-    if (wanted == 0 || given != wanted)
-      return error(i.where, wide ? ".im2col::w takes a halo and an offset"
-                                 : ".im2col takes an offset for each spatial dimension of a tensor "
-                                   "of 3 to 5 dimensions");
-    for (std::size_t k = 0; k < wanted; ++k) {
-      Value* v = read_bits(list->kind == Kind::vector ? list->parts[k] : *list, 16);
-      offsets = b.CreateOr(offsets, b.CreateShl(b.CreateZExt(v, b.getInt64Ty()), 16 * k));
-    }
-  }
+  Value* offsets = pixel_offsets(i, next);
+  if (offsets == nullptr) return;
   const Operand* mask = nullptr;
   if (i.has(Mod::multicast_cluster)) {
     if (i.operands.size() <= next)
       return error(i.where, ".multicast::cluster takes a mask of blocks");
     mask = &i.operands[next++];
   }
+  if (i.operands.size() != next + (i.has(Mod::L2_cache_hint) ? 1 : 0))
+    return error(i.where, "expected the offsets of .im2col, a mask and a cache policy, if any");
   llvm::SmallVector<Value*, 12> args;
   Value* to = pointer(i.operands[0], Space::shared, cluster);
   Value* barrier = pointer(i.operands[2], Space::shared, cluster);
@@ -251,6 +272,9 @@ void FunctionTranslator::emit_tensormap_replace(const Instruction& i) {
                                         : "this field takes one new value");
     Value* map = pointer(i.operands[0], space_of(i));
     Value* index = indexed ? read(i.operands[1], Type::b32) : b.getInt32(0);
+    constexpr std::uint64_t kLastDimension = 4;
+    if (indexed && i.operands[1].value > kLastDimension)
+      return error(i.operands[1].where, "a tensor has the dimensions 0 to 4");
     const Type type = i.types[0];
     Value* value = b.CreateZExt(as_bits(read(i.operands[indexed ? 2 : 1], type)), b.getInt64Ty());
     call_routine("tensormap_replace", b.getVoidTy(),
@@ -261,6 +285,9 @@ void FunctionTranslator::emit_tensormap_replace(const Instruction& i) {
 
 // tensormap.cp_fenceproxy [to], [from], 128: every lane of the warp copies the same bytes.
 void FunctionTranslator::emit_tensormap_copy(const Instruction& i) {
+  constexpr std::uint64_t kMapBytes = 128;
+  if (i.operands[2].value != kMapBytes)
+    return error(i.operands[2].where, "a tensor map has 128 bytes");
   Value* to = pointer(i.operands[0], Space::global);
   Value* from = pointer(i.operands[1], Space::shared);
   Value* bytes = read(i.operands[2], Type::b32);

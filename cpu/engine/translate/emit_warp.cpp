@@ -11,7 +11,22 @@ Value* FunctionTranslator::barrier_threads(const Instruction& i, std::size_t ope
   return operand < i.operands.size() ? read(i.operands[operand], Type::b32) : b.getInt32(0);
 }
 
+/// Whether the constants among the number of a barrier and its number of threads are possible.
+bool FunctionTranslator::check_barrier(const Operand& id, const Operand* threads) {
+  constexpr std::uint64_t kBarriers = 16, kWarp = 32;
+  if (id.kind == Kind::integer && id.value >= kBarriers) {
+    error(id.where, "a block has the barriers 0 to 15");
+    return false;
+  }
+  if (threads != nullptr && threads->kind == Kind::integer && threads->value % kWarp != 0) {
+    error(threads->where, "the number of threads at a barrier is a multiple of 32");
+    return false;
+  }
+  return true;
+}
+
 void FunctionTranslator::emit_bar(const Instruction& i) {
+  if (!check_barrier(i.operands[0], i.operands.size() > 1 ? &i.operands[1] : nullptr)) return;
   const bool aligned = i.row->op == "bar" || i.has(Mod::aligned);
   Value* id = read(i.operands[0], Type::b32);
   call_marker(i.has(Mod::arrive) ? "barrier.arrive" : "barrier.sync", b.getVoidTy(),
@@ -22,6 +37,7 @@ void FunctionTranslator::emit_bar_red(const Instruction& i) {
   const bool aligned = i.row->op == "bar" || i.has(Mod::aligned);
   Value* id = read(i.operands[1], Type::b32);
   const bool counted = i.operands.size() == 4;
+  if (!check_barrier(i.operands[1], counted ? &i.operands[2] : nullptr)) return;
   Value* threads = counted ? read(i.operands[2], Type::b32) : b.getInt32(0);
   Value* p = read_pred(i.operands[counted ? 3 : 2]);
   const llvm::StringRef name = i.has(Mod::popc)   ? "barrier.red.popc"

@@ -87,7 +87,7 @@ class FunctionTranslator {
   Value* shared_pointer(const Operand& base, std::uint64_t offset);  ///< `base`: a 32-bit register
   Value* wrapped_address(const Operand& base, std::uint64_t offset);
   void remember_access(const Operand& address, Space space, bool cluster, Value* pointer);
-  Value* cluster_pointer(Value* address);  ///< of a shared::cluster address, an i64
+  Value* cluster_pointer(Value* address);  ///< of a shared::cluster address
   Value* shared_base();
   Value* params_base();
   std::uint64_t shared_offset(const Operand& o, bool& dynamic);
@@ -167,9 +167,11 @@ class FunctionTranslator {
 
   // threads of a warp and a block (emit_warp.cpp, emit_async.cpp)
   Value* barrier_threads(const Instruction& i, std::size_t operand);
+  bool check_barrier(const Operand& id, const Operand* threads);
   void write_pair(const Operand& d, Value* pair);
   Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
   llvm::AllocaInst* in_memory(llvm::ArrayRef<Value*> values);  ///< as the members of a struct
+  Value* pixel_offsets(const Instruction& i, std::size_t& next);
   bool tensor_operands(const Instruction& i, const Operand& address, Value* shared,
                        std::uint32_t what, llvm::SmallVectorImpl<Value*>& args);
   static bool is_shared_address(const Instruction& i, const Operand& o);

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from . import _core
-from ._errors import CUDAError
 from ._options import DeviceMemoryResourceOptions, ManagedMemoryResourceOptions, PinnedMemoryResourceOptions
 from ._sharing import Shareable, known_or_new
 
@@ -258,27 +257,6 @@ class DeviceMemoryResource(Shareable, _MemPool):
         return f"<DeviceMemoryResource device={self._device_id}{' closed' if self.is_closed else ''}>"
 
 
-def _default_host_pool() -> Any:
-    """The driver's own pool of host memory; a new one where the driver (before CUDA 13) has none."""
-    try:
-        return _core._Native.default_pool(_core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_HOST, 0)
-    except CUDAError as error:
-        if error.code != _core.CUDA_ERROR_NOT_SUPPORTED:
-            raise
-        return _core._Native.create_pool(
-            _core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_HOST, 0, False, 0
-        )
-
-
-def _let_devices_use(pool: Any) -> None:
-    """A pool of host memory is the host's alone until devices are let in."""
-    for device in _core.Device.get_all_devices():
-        try:
-            pool.set_access(int(device), _core.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-        except CUDAError:
-            continue
-
-
 class PinnedMemoryResource(Shareable, _MemPool):
     """Page-locked host memory from a pool, ordered on streams; host and devices both use it in place.
 
@@ -294,30 +272,11 @@ class PinnedMemoryResource(Shareable, _MemPool):
 
     def __init__(self, options: PinnedMemoryResourceOptions | None = None) -> None:
         options = _options(options, PinnedMemoryResourceOptions)
-        self._numa_id = -1
         if options is None:
-            self._native = _default_host_pool()
-            _let_devices_use(self._native)
-            return
-        numa = options.numa_id
-        if numa is None and options.ipc_enabled:  # only memory of a NUMA node can be shared between processes
-            numa = max(_core.Device().properties.host_numa_id, 0)
-        if numa is not None:
-            if numa < 0:
-                raise ValueError(f"numa_id must be at least 0, not {numa}")
-            self._numa_id = numa
-            self._native = _core._Native.create_pool(
-                _core.CU_MEM_ALLOCATION_TYPE_PINNED,
-                _core.CU_MEM_LOCATION_TYPE_HOST_NUMA,
-                numa,
-                bool(options.ipc_enabled),
-                options.max_size,
-            )
+            self._native = _core._Native.default_pinned()
         else:
-            self._native = _core._Native.create_pool(
-                _core.CU_MEM_ALLOCATION_TYPE_PINNED, _core.CU_MEM_LOCATION_TYPE_HOST, 0, False, options.max_size
-            )
-        _let_devices_use(self._native)
+            self._native = _core._Native.create_pinned(bool(options.ipc_enabled), options.numa_id, options.max_size)
+        self._numa_id = self._native.numa_id
 
     @property
     def numa_id(self) -> int:

@@ -177,15 +177,6 @@ class ProgramOptions:
         return _core._program_flags(self, str(backend), target_type)
 
 
-def _cached(*arguments: Any) -> ObjectCode:
-    """compile_with_cache(), whose module is imported by the first call: an import statement takes microseconds every time."""
-    global _cached
-    from ._program_cache import compile_with_cache
-
-    _cached = compile_with_cache
-    return compile_with_cache(*arguments)
-
-
 class Program:
     """Source code that can be compiled: C++ (by NVRTC), PTX (by a linker) or NVVM IR (by libNVVM).
 
@@ -226,17 +217,13 @@ class Program:
         """
         names = _core.text_values(name_expressions, "name_expressions", bytearrays=True)
         if cache is not None:
-            made = _cached(self, str(target_type), names, logs, cache)
+            code, log = _core.compile_with_cache(self._native, self._code, str(target_type), names, cache)
         else:
-            made = self._compile(target_type, names, logs)
-        if made.code_type == "ptx":
-            _core._warn_if_too_new(made)
-        return made
-
-    def _compile(self, target_type: Any, names: list[str], logs: Any) -> ObjectCode:
-        code, log = self._native.compile(target_type, names)
+            code, log = self._native.compile(target_type, names)
         if logs is not None and log:
-            logs.write(log)
+            logs.write(log)  # type: ignore[attr-defined]
+        if code.code_type == "ptx":
+            _core._warn_if_too_new(code)
         return code
 
     def link(self, target_type: ObjectCodeFormatType | str, logs: object = None) -> ObjectCode:

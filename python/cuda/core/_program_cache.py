@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 
 import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
 
 from . import _core
-from ._module import ObjectCode
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
@@ -18,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ._program import Program, ProgramOptions
+    from ._module import ObjectCode
+    from ._program import ProgramOptions
 
 
 class ProgramCacheResource(ABC):
@@ -194,35 +193,3 @@ def make_program_cache_key(
     given = name_expressions if str(code_type).lower() == "c++" else ()  # others name their kernels themselves
     names = _core.text_values(given, "name_expressions")
     return _core._program_cache_key(code, str(code_type), options, target_type, names, extra_digest)
-
-
-def compile_with_cache(
-    program: Program, target_type: str, names: list[str], logs: Any, cache: ProgramCacheResource
-) -> ObjectCode:
-    """What ``Program.compile(cache=...)`` does. The symbols of name expressions are an entry beside the code.
-
-    A cache that cannot be read or written (OSError) is a warning: the code is there all the same.
-    """
-    key = _core._program_cache_key_of(program._native, program._code, target_type, names)
-    try:
-        code = cache.get(key)
-        if code is not None:
-            symbols = json.loads(cache.get(key + b"/symbols") or b"null") if names else {}
-            if symbols is not None:
-                return ObjectCode._restore(target_type.lower(), bytes(code), program._options.name or "", symbols)
-    except OSError as error:
-        _warn("read from", cache, error)
-    result = program._compile(target_type, names, logs)
-    try:
-        if names:
-            cache[key + b"/symbols"] = json.dumps(result.symbol_mapping).encode()
-        cache[key] = result
-    except OSError as error:
-        _warn("written to", cache, error)
-    return result
-
-
-def _warn(what: str, cache: ProgramCacheResource, error: OSError) -> None:
-    from cucore.warning import warn
-
-    warn(f"compiled code could not be {what} {cache!r}: {error}")

@@ -93,6 +93,7 @@ class Shareable:
         if not self.is_mapped:  # type: ignore[attr-defined]
             handle = self.allocation_handle
             mine = _exporter()
+            mine.offer_pool(self._native, _bytes_of(self._uuid))
             origin = mine.name, mine.key
             if not _is_starting_a_process():
                 handle = None
@@ -126,29 +127,10 @@ def _bytes_of(uuid: Any) -> bytes:
     return sha256(repr(uuid).encode()).digest()[:16]
 
 
-def _file_descriptor_of(uuid: bytes) -> int:
-    """For the exporter: the file descriptor of a pool of this process, -1 when there is none."""
-    for known, resource in list(_registry.items()):
-        if _bytes_of(known) == uuid and not resource.is_closed and not resource.is_mapped:
-            return int(resource.allocation_handle)
-    return -1
+def _exporter() -> _core._Exporter:
+    from ._exporter import exporter  # most programs share no memory, and start faster without it
 
-
-def _exporter() -> Any:
-    from ._exporter import exporter  # sockets and threads: most programs share no memory, and start faster without them
-
-    return exporter(_file_descriptor_of)
-
-
-def _visible_device(uuid: str) -> int:
-    """The number that a device has in this process."""
-    for device in _core.Device.get_all_devices():
-        if device.uuid == uuid:
-            return int(device)
-    raise RuntimeError(
-        f"the memory lies on the device {uuid}, which this process does not see: make it visible (CUDA_VISIBLE_DEVICES), or "
-        "send memory of a resource without ipc_enabled=True, which goes by value"
-    )
+    return exporter()
 
 
 def _rebuild_resource(cls: Any, uuid: Any, device: str | None, handle: Any, origin: tuple[bytes, bytes] | None) -> Any:
@@ -158,24 +140,13 @@ def _rebuild_resource(cls: Any, uuid: Any, device: str | None, handle: Any, orig
     if handle is None:
         if origin is None:
             return cls.from_registry(uuid)
-        fd = _linked(origin, lambda link: link.pool(_bytes_of(uuid)))
+        fd = _core.shared_pool(*origin, _bytes_of(uuid))
         if fd < 0:
             raise RuntimeError("the memory resource was closed before it was opened here: its process must keep it")
         handle = IPCAllocationHandle._make(fd, uuid)
-    made = cls.from_allocation_handle(*(() if device is None else (_visible_device(device),)), handle)
+    made = cls.from_allocation_handle(*(() if device is None else (_core.visible_device(device),)), handle)
     made._origin = origin
     return made
-
-
-def _linked(origin: Any, ask: Callable[[Any], _T]) -> _T:
-    """What an exporter of another process answers."""
-    from ._exporter import forget_link, link_to
-
-    try:
-        return ask(link_to(*origin[:2]))
-    except RuntimeError:
-        forget_link(origin[0])
-        raise
 
 
 # ---- buffers between processes
@@ -216,7 +187,7 @@ def share_buffer(buffer: Any) -> tuple[Any, IPCBufferDescriptor]:
     descriptor = buffer.ipc_descriptor
     if not _is_starting_a_process():
         mine = _exporter()
-        number = mine.number_of(buffer, descriptor._payload)
+        number = mine.number_of(buffer)
         origin = mine.name, mine.key, number
         descriptor = IPCBufferDescriptor._make(descriptor._payload, descriptor.size, descriptor._kind, origin)
     return buffer.memory_resource, descriptor
@@ -228,12 +199,4 @@ def open_shared_buffer(mr: Any, descriptor: IPCBufferDescriptor) -> Any:
     origin = descriptor._origin
     if origin is None:
         return import_buffer(mr, descriptor, stream)
-    from ._exporter import mine
-
-    own = mine(origin[0])
-    if own is None:
-        return _linked(origin, lambda link: _core.open_imported(mr, descriptor, stream, link, origin[2]))
-    buffer, held = own.buffer(origin[2]), own.hold(origin[2])
-    if held is None:
-        raise RuntimeError("the buffer was closed before its pickle was loaded")
-    return _core.buffer_come_home(buffer, held, mr, descriptor)
+    return _core.open_shared(mr, descriptor, stream, *origin)

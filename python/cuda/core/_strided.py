@@ -332,6 +332,9 @@ class StridedMemoryView(_core._View):
         )
 
 
+_core._keep_views_of(StridedMemoryView)
+
+
 class _StridedMemoryViewProxy:
     """An argument before it is known which stream will use it."""
 

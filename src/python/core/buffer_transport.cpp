@@ -6,19 +6,12 @@
 #include <span>
 #include <string>
 
-#include "arguments.hpp"
 #include "core/by_value.hpp"
-#include "core/ipc_link.hpp"
 #include "cucore/ipc.hpp"
 #include "length.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
-
-[[noreturn]] static void throw_closed_by_exporter() {
-  throw InvalidStateError{
-      "the buffer was closed before it was opened here: its process must keep it until then"};
-}
 
 void bind_buffer_transport(nb::module_& m) {
   // Memory with another owner, for a buffer that was sent.
@@ -31,17 +24,6 @@ void bind_buffer_transport(nb::module_& m) {
         return made;
       },
       "ptr"_a, "size"_a, "owner"_a, "readonly"_a);
-  // The same for a shared buffer that comes back to its own process, and may be sent on.
-  m.def(
-      "buffer_come_home",
-      [](nb::handle buffer, nb::handle owner, nb::handle resource, nb::handle descriptor) {
-        const Buffer& own = open_buffer(buffer.ptr()).buffer;
-        PyBuffer made{Buffer::view(own.handle(), own.size()), {}, nb::borrow(owner)};
-        made.imported = std::make_unique<ImportedFrom>(
-            ImportedFrom{nb::borrow(resource), nb::borrow(descriptor)});
-        return wrap(KeepingBuffer{std::move(made)});
-      },
-      "buffer"_a, "owner"_a, "resource"_a, "descriptor"_a);
   // Copies between a buffer and host memory of its size, on any thread and in any context.
   const auto host = [](nb::handle object, bool writable) {
     Py_buffer view{};
@@ -111,36 +93,6 @@ void bind_buffer_transport(nb::module_& m) {
     (void)ipc_event_handle(bytes_of(handle));
     return nb::make_tuple(handle, blocking_sync);
   });
-  // A buffer of another process: `handle` is an exported pointer of the pool `resource`, or,
-  // without one, of a plain allocation.
-  m.def(
-      "open_imported",
-      [](nb::handle resource, nb::handle named, nb::handle stream, cucore::detail::IPCLink* link,
-         std::uint64_t number) {
-        Stream on;
-        if (!stream.is_none()) on = stream_argument(stream.ptr(), "from_ipc_descriptor");
-        const auto payload = nb::cast<nb::bytes>(named.attr("_payload"));
-        const auto descriptor = IPCBufferDescriptor::from_parts(
-            bytes_of(payload), nb::cast<std::uint64_t>(named.attr("size")),
-            resource.is_none() ? "memory" : "pool");
-        std::shared_ptr<MemoryPool> pool;
-        if (!resource.is_none())
-          pool = std::dynamic_pointer_cast<MemoryPool>(open_native(native_object(resource)));
-        PyBuffer made;
-        {
-          const WithoutGil unlocked;
-          std::shared_ptr<void> lease = link != nullptr ? link->lease(number) : nullptr;
-          if (link != nullptr && lease == nullptr) throw_closed_by_exporter();
-          made.buffer = import_buffer(pool, descriptor, on, std::move(lease));
-        }
-        if (!resource.is_none()) made.resource = nb::borrow(resource);
-        made.mapped = true;
-        made.imported =
-            std::make_unique<ImportedFrom>(ImportedFrom{made.resource, nb::borrow(named)});
-        return wrap(std::move(made));
-      },
-      "resource"_a.none(), "descriptor"_a, "stream"_a.none(), "link"_a.none() = nb::none(),
-      "number"_a = 0);
 }
 CUCORE_BIND(kBindMemory, bind_buffer_transport)
 

@@ -19,6 +19,8 @@ SymbolMapping mapping_argument(nb::handle object);
 /// field.
 ProgramOptions program_options_argument(nb::handle options);
 LinkerOptions linker_options_argument(nb::handle options);
+/// What a compiler says, which may quote source bytes that are not UTF-8.
+nb::object text_of_log(const std::string& log);
 /// "cubin", or a member of ObjectCodeFormatType.
 CodeType target_argument(nb::handle target);
 

@@ -93,10 +93,6 @@ void bind_native_memory(nb::module_& m) {
   nb::class_<Native> cls(m, "_Native");
   cls.def_static("current_pool",
                  [](int device) { return native_of(MemoryPool::current_of(device)); });
-  cls.def_static("default_pool", [](int type, int location_type, int location_id) {
-    return native_of(MemoryPool::default_of(location(location_type, location_id),
-                                            static_cast<CUmemAllocationType>(type)));
-  });
   cls.def_static("create_pool",
                  [](int type, int location_type, int location_id, bool ipc, std::size_t max_size) {
                    return native_of(MemoryPool::create(
@@ -105,6 +101,18 @@ void bind_native_memory(nb::module_& m) {
   cls.def_static("import_pool", [](int fd, int type, int location_type, int location_id) {
     return native_of(MemoryPool::from_file_descriptor(
         fd, pool_options(type, location_type, location_id, true, 0)));
+  });
+  cls.def_static("default_pinned", [] { return native_of(MemoryPool::default_pinned()); });
+  cls.def_static(
+      "create_pinned",
+      [](bool ipc, std::optional<int> numa, std::size_t max_size) {
+        return native_of(MemoryPool::create_pinned({ipc, numa, max_size}));
+      },
+      "ipc"_a, "numa"_a.none(), "max_size"_a);
+  // The NUMA node of its memory, -1 for any.
+  cls.def_prop_ro("numa_id", [](const Native& n) {
+    const CUmemLocation& where = n.pool().options().location;
+    return where.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? where.id : -1;
   });
   cls.def_static("managed_pool", &managed_pool, "place"_a.none(), "kind"_a.none());
   // The same pool for an owner that outlives close().
@@ -147,12 +155,6 @@ void bind_native_memory(nb::module_& m) {
       nb::call_guard<WithoutGil>());
   cls.def(
       "export_fd", [](const Native& n) { return n.pool().export_file_descriptor(); },
-      nb::call_guard<WithoutGil>());
-  cls.def(
-      "set_access",
-      [](const Native& n, int device, int flags) {
-        n.pool().set_access(device, static_cast<CUmemAccess_flags>(flags));
-      },
       nb::call_guard<WithoutGil>());
   cls.def("access",
           [](const Native& n, int device) { return static_cast<int>(n.pool().access(device)); });

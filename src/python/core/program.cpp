@@ -142,13 +142,15 @@ nb::object compile(Program& program, nb::handle target,
     WithoutGil unlocked;
     code = program.compile(type, name_expressions, &log);
   }
-  // A compiler's message may quote source bytes that are not UTF-8.
-  return nb::make_tuple(
-      wrap(*std::move(code)),
-      nb::steal(PyUnicode_DecodeUTF8(log.data(), static_cast<Py_ssize_t>(log.size()), "replace")));
+  return nb::make_tuple(wrap(*std::move(code)), text_of_log(log));
 }
 
 }  // namespace
+
+nb::object text_of_log(const std::string& log) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(log.data(), static_cast<Py_ssize_t>(log.size()), "replace"));
+}
 
 CodeType target_argument(nb::handle target) {
   if (PyUnicode_Check(target.ptr()) == 0) {

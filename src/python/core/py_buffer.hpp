@@ -23,6 +23,12 @@ struct ImportedFrom {
   nb::object descriptor;
 };
 
+/// What other processes know a buffer by, until it is destroyed: shared_buffer.cpp.
+struct Offer;
+struct Withdraw {
+  void operator()(Offer* offer) const noexcept;
+};
+
 struct PyBuffer {
   LoanHolder loan;  ///< holds the stream and the resource that `buffer` only names then
   Buffer buffer;
@@ -37,6 +43,7 @@ struct PyBuffer {
   std::int64_t extent = 0;    ///< the shape of a tensor that C code has borrowed (DLPack)
   int views = 0;              ///< memoryviews, arrays and strided views that see the memory
   std::unique_ptr<ImportedFrom> imported;  ///< set in buffers of another process
+  std::unique_ptr<Offer, Withdraw> offer;  ///< set in buffers that other processes were told of
   std::unique_ptr<PyBuffer> left;          ///< closed, but viewed: destroyed with the last view
 
   /// Must run before discarded memory returns to its pool.
@@ -90,7 +97,7 @@ struct PyBuffer {
   /// Closed, and left with nothing but the memory resource.
   [[nodiscard]] bool is_bare() const noexcept {
     return buffer.is_closed() && left == nullptr && !owner.is_valid() && loan == nullptr &&
-           imported == nullptr;
+           imported == nullptr && offer == nullptr;
   }
   void end_view() noexcept {
     if (--views == 0) left.reset();

@@ -11,9 +11,12 @@
 #include <utility>
 
 #include "cucore/driver.hpp"
+#include "python/at_exit.hpp"
 
 namespace cucore::python {
 namespace {
+
+PyTypeObject* view_type = nullptr;  // set when the module is made
 
 /// Dimensions whose extents and strides lie in the object itself.
 constexpr std::int32_t kFewDimensions = 4;
@@ -69,15 +72,50 @@ int clear(PyObject* self) {
   return 0;
 }
 
-void dealloc(PyObject* self) {
-  PyObject_GC_UnTrack(self);
-  if (reinterpret_cast<View*>(self)->weak != nullptr) PyObject_ClearWeakRefs(self);
-  clear(self);
-  PyMem_Free(reinterpret_cast<View*>(self)->lent);
-  PyMem_Free(reinterpret_cast<View*>(self)->many);
-  PyTypeObject* type = Py_TYPE(self);
+/// Views of the usual class (StridedMemoryView, not one derived from it) that were freed, to be
+/// used again: making and freeing the object is most of what a view costs. Their fields are null.
+struct Spares {
+  static constexpr unsigned kMost = 32;
+  PyTypeObject* type = nullptr;  // none before the class is there, and after the interpreter
+  PyObject* first = nullptr;
+  unsigned count = 0;
+
+  /// The next one, which a spare names where the address of a view is.
+  static PyObject*& next(PyObject* object) noexcept { return reinterpret_cast<View*>(object)->ptr; }
+  bool keep(PyObject* object) noexcept {
+    if (Py_TYPE(object) != type || count == kMost) return false;
+    next(object) = std::exchange(first, object);
+    ++count;
+    return true;
+  }
+  /// Null when there is none.
+  PyObject* take() noexcept {
+    PyObject* const object = first;
+    if (object == nullptr) return nullptr;
+    first = std::exchange(next(object), nullptr);
+    --count;
+    Py_SET_REFCNT(object, 1);
+    return object;
+  }
+};
+constinit Spares spares;  // guarded by the GIL
+
+void free_view(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Py_TRASHCAN_BEGIN(self, dealloc)  // what a view keeps may be a view, and so on
+      auto* const view = reinterpret_cast<View*>(self);
+  if (view->weak != nullptr) PyObject_ClearWeakRefs(self);
+  clear(self);
+  if (view->lent != nullptr) PyMem_Free(std::exchange(view->lent, nullptr));
+  if (view->many != nullptr) PyMem_Free(std::exchange(view->many, nullptr));
+  if (!spares.keep(self)) free_view(self);
+  Py_TRASHCAN_END
 }
 
 #define CUCORE_MEMBER(name, place) \
@@ -220,7 +258,9 @@ PyGetSetDef fields[] = {
 nb::object make_view(nb::handle type, const DLTensor& t, bool readonly, PyObject* exporter,
                      nb::object owner) {
   auto* python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
-  nb::object object = nb::steal(python_type->tp_alloc(python_type, 0));  // all of it is zero
+  PyObject* const spare = python_type == spares.type ? spares.take() : nullptr;
+  nb::object object =  // all of it is zero; a spare is not known to the collector
+      nb::steal(spare != nullptr ? spare : python_type->tp_alloc(python_type, 0));
   if (!object.is_valid()) throw nb::python_error();
   auto* view = reinterpret_cast<View*>(object.ptr());
   const auto rank = static_cast<std::size_t>(t.ndim);
@@ -240,11 +280,13 @@ nb::object make_view(nb::handle type, const DLTensor& t, bool readonly, PyObject
   view->type = t.dtype;
   view->address = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
   view->has_numbers = true;
+  view->may_be_managed = false;
   view->is_device_accessible = Py_NewRef(t.device.device_type != kDLCPU ? Py_True : Py_False);
   view->readonly = Py_NewRef(readonly ? Py_True : Py_False);
   view->exporting_obj = Py_NewRef(exporter);
   view->dtype = Py_NewRef(Py_None);
   view->owner = owner.is_valid() ? owner.release().ptr() : Py_NewRef(Py_None);
+  if (spare != nullptr) PyObject_GC_Track(spare);
   return object;
 }
 
@@ -253,8 +295,6 @@ nb::object make_device_view(nb::handle type, const DLTensor& tensor, PyObject* e
   reinterpret_cast<View*>(object.ptr())->may_be_managed = true;
   return object;
 }
-
-static PyTypeObject* view_type = nullptr;  // set when the module is made
 
 void lend_view(PyObject* object, DLTensor* out) {
   if (PyObject_TypeCheck(object, view_type) == 0) {
@@ -335,14 +375,50 @@ PyObject* from_any_interface(PyObject* cls, PyObject* const* args, Py_ssize_t na
   return view.release().ptr();
 }
 
+constexpr const char* kFromAnyInterface = "from_any_interface";
+constexpr const char* kFromAnyInterfaceDoc =
+    "from_any_interface($cls, obj, stream_ptr=None)\n--\n\n"
+    "From DLPack or the CUDA array interface, whichever the object has.";
+PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs);
+
 PyMethodDef methods[] = {
-    {"from_any_interface",
+    {kFromAnyInterface,
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&guarded<from_any_interface>)),
-     METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-     "from_any_interface($cls, obj, stream_ptr=None)\n--\n\n"
-     "From DLPack or the CUDA array interface, whichever the object has."},
+     METH_FASTCALL | METH_KEYWORDS | METH_CLASS, kFromAnyInterfaceDoc},
+    {"__init_subclass__",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&init_subclass)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+/// The same as a function of one class.
+PyMethodDef bound_method{
+    kFromAnyInterface,
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&guarded<from_any_interface>)),
+    METH_FASTCALL | METH_KEYWORDS, kFromAnyInterfaceDoc};
+
+/// Gives a derived class its own from_any_interface(), already bound: the interpreter then finds it
+/// without a lookup, while it would bind a class method anew for every call. A class that has
+/// another one, or inherits it, keeps it.
+PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  try {
+    const nb::object super = nb::steal(
+        PyObject_CallFunction(reinterpret_cast<PyObject*>(&PySuper_Type), "OO", view_type, cls));
+    if (!super.is_valid()) throw nb::python_error();
+    const nb::object next = super.attr("__init_subclass__");
+    if (!nb::steal(PyObject_Call(next.ptr(), args, kwargs)).is_valid()) throw nb::python_error();
+    const nb::object found = nb::handle{cls}.attr(kFromAnyInterface);
+    if (PyCFunction_Check(found.ptr()) == 0 ||
+        PyCFunction_GET_FUNCTION(found.ptr()) != bound_method.ml_meth)
+      Py_RETURN_NONE;
+    const nb::object made = nb::steal(PyCFunction_New(&bound_method, cls));
+    if (!made.is_valid()) throw nb::python_error();
+    nb::handle{cls}.attr(kFromAnyInterface) = made;
+    Py_RETURN_NONE;
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
 
 }  // namespace
 
@@ -370,6 +446,19 @@ void bind_view(nb::module_& m) {
   if (!type.is_valid()) throw nb::python_error();
   view_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
   m.attr("_View") = type;
+  // Told of StridedMemoryView: its objects are kept when they are freed.
+  m.def("_keep_views_of", []([[maybe_unused]] nb::handle cls) {
+#if !defined(Py_GIL_DISABLED) && !defined(Py_REF_DEBUG) && !defined(Py_TRACE_REFS)
+    auto* const usual = reinterpret_cast<PyTypeObject*>(cls.ptr());
+    if (usual->tp_basicsize != sizeof(View) || usual->tp_base != view_type) return;
+    usual->tp_dealloc = dealloc;  // the class has nothing more to free
+    spares.type = usual;
+    at_exit([] {
+      spares.type = nullptr;
+      while (PyObject* const object = spares.take()) free_view(object);
+    });
+#endif
+  });
 }
 CUCORE_BIND(kBindRest, bind_view)
 

@@ -49,6 +49,17 @@ class Name {
     if (known == nullptr) look_at(Py_TYPE(object));
     return value;
   }
+  /// Whether the attribute is True. Where the first object has none, no other one is asked.
+  [[nodiscard]] bool is_true_of(PyObject* object) {
+    if (missing_.load(std::memory_order_relaxed)) return false;
+    try {
+      return of(object).is(Py_True);
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_AttributeError)) throw;
+      missing_.store(true, std::memory_order_relaxed);
+      return false;
+    }
+  }
   [[nodiscard]] nb::object call(PyObject* object) const {
     PyObject* args[] = {object};
     nb::object value = nb::steal(PyObject_VectorcallMethod(object_, args, 1, nullptr));
@@ -75,6 +86,7 @@ class Name {
   PyObject* object_;
   std::atomic<PyTypeObject*> type_{nullptr};
   std::atomic<bool> taken_{false};
+  std::atomic<bool> missing_{false};
   getter get_ = nullptr;
   void* closure_ = nullptr;
 };
@@ -92,6 +104,18 @@ bool integers(PyObject* tuple, std::int64_t* out, std::int32_t* count) {
   if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > kMostDimensions) return false;
   *count = static_cast<std::int32_t>(PyTuple_GET_SIZE(tuple));
   for (std::int32_t i = 0; i < *count; ++i) out[i] = integer(PyTuple_GET_ITEM(tuple, i));
+  return true;
+}
+
+/// Strides of rows that lie packed in C order. False where an extent is 0 or 1: its stride may be
+/// anything then.
+bool packed_strides(const std::int64_t* extents, std::int32_t rank, std::int64_t* out) {
+  std::int64_t step = 1;
+  for (std::int32_t i = rank; i-- > 0;) {
+    if (extents[i] < 2) return false;
+    out[i] = step;
+    step *= extents[i];
+  }
   return true;
 }
 
@@ -263,7 +287,7 @@ nb::object view_of_torch(nb::handle type, PyObject* tensor, PyObject* stream_ptr
 
 nb::object view_of_cupy(nb::handle type, PyObject* array, PyObject* stream_ptr) {
   static Name data{"data"}, ptr{"ptr"}, device_id{"device_id"}, shape{"shape"}, strides{"strides"},
-      dtype{"dtype"};
+      dtype{"dtype"}, is_packed{"_c_contiguous"};
   static ElementTypes types;
   DLTensor t{};
   // Ordering after CuPy's stream is left to its own export.
@@ -278,12 +302,14 @@ nb::object view_of_cupy(nb::handle type, PyObject* array, PyObject* stream_ptr) 
   std::int64_t extents[kMostDimensions];
   std::int64_t steps[kMostDimensions];
   std::int32_t rank = 0;
-  if (!integers(shape.of(array).ptr(), extents, &t.ndim) ||
-      !integers(strides.of(array).ptr(), steps, &rank) || rank != t.ndim)
-    return nb::none();
-  for (std::int32_t i = 0; i < rank; ++i) {
-    if (steps[i] % (t.dtype.bits / 8) != 0) return nb::none();
-    steps[i] /= t.dtype.bits / 8;
+  if (!integers(shape.of(array).ptr(), extents, &t.ndim)) return nb::none();
+  // CuPy makes a tuple of its strides for every reader, and knows whether they say anything.
+  if (!is_packed.is_true_of(array) || !packed_strides(extents, t.ndim, steps)) {
+    if (!integers(strides.of(array).ptr(), steps, &rank) || rank != t.ndim) return nb::none();
+    for (std::int32_t i = 0; i < rank; ++i) {
+      if (steps[i] % (t.dtype.bits / 8) != 0) return nb::none();
+      steps[i] /= t.dtype.bits / 8;
+    }
   }
   t.shape = extents;
   t.strides = steps;

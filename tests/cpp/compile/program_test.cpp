@@ -5,6 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "cucore/error.hpp"
 #include "cucore/linker.hpp"
@@ -76,6 +81,45 @@ TEST_F(Compile, ThroughACacheTheSecondTimeIsTheSame) {
   const ObjectCode second = compile_cached(cache, program, key, CodeType::ptx, names);
   EXPECT_EQ(first.code(), second.code());
   EXPECT_EQ(first.symbol_mapping(), second.symbol_mapping());
+}
+
+TEST_F(Compile, ACacheThatFailsIsToldInTheLogAndDoesNotPreventTheResult) {
+  struct Failing final : ProgramCache {
+    std::optional<std::string> get(std::string_view) override { fail("no way in"); }
+    void put(std::string_view, std::string_view) override { fail("no way out"); }
+    bool erase(std::string_view) override { return false; }
+    void clear() override {}
+    std::size_t size() const override { return 0; }
+    [[noreturn]] static void fail(const char* what) {
+      throw std::system_error{std::make_error_code(std::errc::io_error), what};
+    }
+  } cache;
+  Program program{"extern \"C\" __global__ void k() {}", SourceType::cxx, options_};
+  std::string log;
+  const ObjectCode code = compile_cached(cache, program, "key", CodeType::ptx, {}, &log);
+  EXPECT_NE(code.code().find(".entry k"), std::string::npos);
+  EXPECT_NE(log.find("could not be read: no way in"), std::string::npos) << log;
+  EXPECT_NE(log.find("could not be cached: no way out"), std::string::npos) << log;
+}
+
+TEST_F(Compile, ACacheMayKeepMoreOfAResultThanItsCode) {
+  struct Keeping final : ProgramCache {
+    std::optional<std::string> get(std::string_view) override { return std::nullopt; }
+    void put(std::string_view key, std::string_view) override { others.emplace_back(key); }
+    void put_object(std::string_view, const ObjectCode& object) override {
+      names.push_back(object.name());
+    }
+    bool erase(std::string_view) override { return false; }
+    void clear() override {}
+    std::size_t size() const override { return names.size(); }
+    std::vector<std::string> names, others;
+  } cache;
+  options_.name = "mine.cu";
+  Program program{"template <class T> __global__ void k(T*) {}", SourceType::cxx, options_};
+  const std::array<std::string, 1> names{"k<int>"};
+  (void)compile_cached(cache, program, "key", CodeType::ptx, names);
+  EXPECT_EQ(cache.names, std::vector<std::string>{"mine.cu"});
+  EXPECT_EQ(cache.others, std::vector<std::string>{"key/symbols"});
 }
 
 TEST_F(Compile, LinkTimeCodeBecomesPtx) {

@@ -3,8 +3,12 @@
 #include "cucore/memory_resource.hpp"
 
 #include <array>
+#include <memory>
 #include <stdexcept>
+#include <vector>
 
+#include "cucore/buffer.hpp"
+#include "cucore/error.hpp"
 #include "support.hpp"
 
 namespace cucore {
@@ -30,6 +34,32 @@ TEST_F(MemoryPoolTest, PeersAreTheOtherDevices) {
   EXPECT_EQ(pool->peer_accessible_by(), std::vector<int>{1});
   pool->set_peer_accessible_by({});
   EXPECT_TRUE(pool->peer_accessible_by().empty());
+}
+
+TEST_F(MemoryPoolTest, PinnedMemoryIsUsedByHostAndDevice) {
+  const Stream stream = Device{0}.create_stream();
+  std::vector<std::shared_ptr<MemoryPool>> pools;
+  try {
+    pools = {MemoryPool::default_pinned(), MemoryPool::create_pinned({}),
+             MemoryPool::create_pinned({.ipc_enabled = true})};
+  } catch (const CUDAError& error) {
+    if (error.code() != CUDA_ERROR_NOT_SUPPORTED) throw;
+    GTEST_SKIP() << error.what();
+  }
+  for (const auto& pool : pools) {
+    EXPECT_TRUE(pool->is_host_accessible());
+    EXPECT_EQ(pool->access(0), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    Buffer buffer = Buffer::allocate(pool, 16, stream);
+    buffer.fill(7, stream);
+    stream.sync();
+    EXPECT_EQ(reinterpret_cast<const unsigned char*>(buffer.handle())[15], 7);
+  }
+  EXPECT_EQ(pools[1]->options().location.type, CU_MEM_LOCATION_TYPE_HOST);
+  EXPECT_EQ(pools[2]->options().location.type, CU_MEM_LOCATION_TYPE_HOST_NUMA);
+  EXPECT_TRUE(pools[2]->is_ipc_enabled());
+  EXPECT_EQ(MemoryPool::create_pinned({.numa_id = 0})->options().location.type,
+            CU_MEM_LOCATION_TYPE_HOST_NUMA);
+  EXPECT_THROW((void)MemoryPool::create_pinned({.numa_id = -1}), std::invalid_argument);
 }
 
 }  // namespace

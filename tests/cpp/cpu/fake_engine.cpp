@@ -212,8 +212,7 @@ void host_joins_context(const void*) noexcept {}
 void host_joins_event(const void*) noexcept {}
 void host_joins_running() noexcept {}
 void runs(const void*, std::uint64_t, std::uint64_t) noexcept {}
-void runs_node(const void*, const void*, std::shared_ptr<const std::vector<std::vector<unsigned>>>,
-               unsigned) noexcept {}
+void runs_node(const void*, const void*, Node) noexcept {}
 void ends(const void*) noexcept {}
 void starts_launch(const void*) noexcept {}
 void Scope::enter(const void*) noexcept {}

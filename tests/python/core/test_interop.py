@@ -247,6 +247,7 @@ def cupy_array(address: int) -> object:
         "data": data,
         "shape": (4,),
         "strides": (4,),
+        "_c_contiguous": True,
         "dtype": np.dtype(np.float32),
         "__dlpack_device__": lambda self: (2, 7),
     }
@@ -261,6 +262,19 @@ def test_view_of_a_cupy_array_asks_the_driver_for_the_kind_of_memory(device, str
         view = StridedMemoryView.from_any_interface(cupy_array(int(address)), stream_ptr=-1)
         assert view.is_device_accessible and view.ptr == int(address) and view.strides == (1,)
         assert view.__dlpack_device__() == expected == view._dl_device
+
+
+def test_view_of_a_packed_cupy_array_has_its_strides(device, stream):
+    memory = device.allocate(96, stream=stream)
+    for shape, packed, strides, expected in (
+        ((2, 3, 4), True, None, (12, 4, 1)),  # not read
+        ((2, 3, 4), False, (4, 8, 24), (1, 2, 6)),
+        ((2, 1, 4), True, (16, 64, 4), (4, 16, 1)),  # the stride of one element may be anything
+    ):
+        array = cupy_array(int(memory.handle))
+        type(array).shape, type(array)._c_contiguous, type(array).strides = shape, packed, strides
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        assert view.shape == shape and view.strides == expected
 
 
 def test_array_with_an_unsupported_element_type_raises():
@@ -279,6 +293,75 @@ def test_view_keeps_its_array_and_supports_weak_references():
     del view
     gc.collect()
     assert watched() is None and seen() is None
+
+
+def test_objects_of_freed_views_are_used_again_without_their_values():
+    flat, deep = np.zeros(3, np.float32), np.zeros((1, 2, 3, 4, 5, 6), np.int8)
+    deep.flags.writeable = False
+    seen = set()
+    for _ in range(100):
+        first = StridedMemoryView.from_any_interface(deep, stream_ptr=-1)
+        assert first.shape == deep.shape and first.readonly and first.dtype == np.int8 and first.strides is not None
+        watched = weakref.ref(first)
+        seen.add(id(first))
+        del first
+        second = StridedMemoryView.from_any_interface(flat, stream_ptr=-1)
+        seen.add(id(second))
+        assert watched() is None
+        assert second.shape == (3,) and second.strides == (1,) and not second.readonly and second.dtype == np.float32
+        assert second.ptr == flat.ctypes.data and second.exporting_obj is flat and second.device_id == -1
+        assert gc.is_tracked(second)
+        del second
+    assert len(seen) < 50
+    held = [StridedMemoryView.from_any_interface(flat, stream_ptr=-1) for _ in range(200)]
+    assert len({id(view) for view in held}) == 200
+
+
+def test_a_long_chain_of_views_is_freed():
+    array = np.zeros(3)
+    watched = weakref.ref(array)
+    view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+    for _ in range(200_000):
+        outer = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        outer.exporting_obj = view
+        view = outer
+    del array, outer, view
+    gc.collect()
+    assert watched() is None
+
+
+def test_a_class_derived_from_the_view_makes_views_of_itself():
+    class Derived(StridedMemoryView):
+        pass
+
+    class Own(StridedMemoryView):
+        @classmethod
+        def from_any_interface(cls, obj, stream_ptr=None):
+            return "own", cls
+
+    class Below(Own):
+        pass
+
+    class Told(StridedMemoryView):
+        def __init_subclass__(cls, word="", **more):
+            super().__init_subclass__(**more)
+            cls.word = word
+
+    class BelowTold(Told, word="yes"):
+        pass
+
+    array = np.zeros(3)
+    for _ in range(3):
+        assert type(Derived.from_any_interface(array, stream_ptr=-1)) is Derived
+        assert type(StridedMemoryView.from_any_interface(array, stream_ptr=-1)) is StridedMemoryView
+    assert Below.from_any_interface(array) == ("own", Below)
+    assert BelowTold.word == "yes" and type(BelowTold.from_any_interface(array, -1)) is BelowTold
+    with pytest.raises(TypeError):
+        type("Wrong", (StridedMemoryView,), {}, unknown=1)
+    view = Derived.from_any_interface(array, stream_ptr=-1)
+    assert type(view.from_any_interface(array, stream_ptr=-1)) is Derived
+    view.more = 1  # has attributes of its own, and weak references
+    assert weakref.ref(view)() is view
 
 
 def test_view_of_a_torch_tensor_equals_its_dlpack_view(device, stream):

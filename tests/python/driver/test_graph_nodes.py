@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,6 +90,65 @@ def test_a_captured_programmatic_launch_has_a_programmatic_edge(context: Any, st
     check(d.cuGraphLaunch(ready, stream))
     check(d.cuStreamSynchronize(stream))
     for destroy, thing in ((d.cuGraphExecDestroy, ready), (d.cuGraphDestroy, graph), (d.cuModuleUnload, module)):
+        check(destroy(thing))
+
+
+CHAIN = b"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry add(.param .u64 cells, .param .u32 number) {
+  .reg .b64 %p, %o; .reg .b32 %v, %n, %t, %b, %d; .reg .pred %first;
+  ld.param.u64 %p, [cells]; ld.param.u32 %n, [number];
+  mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %d, %ntid.x; mad.lo.u32 %t, %b, %d, %t; mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o;
+  griddepcontrol.launch_dependents;
+  griddepcontrol.wait;
+  ld.global.u32 %v, [%p]; mad.lo.u32 %v, %v, 3, %n; st.global.u32 [%p], %v;
+  ret; }
+"""
+
+
+def test_kernels_of_a_chain_of_programmatic_edges_see_the_results_before_them(
+    context: Any, stream: Any, check: Any
+) -> None:
+    """Each kernel lets the next one start at once and waits for the one before it; the graph runs twice, then again as a clone."""
+    module = check(d.cuModuleLoadData(CHAIN))
+    function = check(d.cuModuleGetFunction(module, b"add"))
+    blocks, threads, length = 32, 64, 6
+    cells = check(d.cuMemAlloc(4 * blocks * threads))
+    check(d.cuMemsetD32(cells, 1, blocks * threads))
+    attribute = d.CUlaunchAttribute()
+    attribute.id = d.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    config = d.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
+    config.hStream, config.attrs, config.numAttrs = stream, [attribute], 1
+    check(d.cuStreamBeginCapture(stream, RELAXED))
+    for number in range(length):
+        check(d.cuLaunchKernelEx(config, function, ((int(cells), number), (ctypes.c_uint64, ctypes.c_uint32)), 0))
+    graph = check(d.cuStreamEndCapture(stream))
+    _, _, data, count = check(d.cuGraphGetEdges(graph, length))
+    assert [(edge.type, edge.from_port) for edge in data[:count]] == [(1, 1)] * (length - 1)
+    clone = check(d.cuGraphClone(graph))
+    ready = [check(d.cuGraphInstantiate(g, 0)) for g in (graph, clone)]
+    value = 1
+    for instance in (ready[0], ready[0], ready[1]):
+        check(d.cuGraphLaunch(instance, stream))
+        for number in range(length):
+            value = (value * 3 + number) % 2**32
+    check(d.cuStreamSynchronize(stream))
+    got = (ctypes.c_uint32 * (blocks * threads))()
+    check(d.cuMemcpyDtoH(got, cells, ctypes.sizeof(got)))
+    assert set(got) == {value}
+    for instance in ready:
+        check(d.cuGraphExecDestroy(instance))
+    for destroy, thing in (
+        (d.cuGraphDestroy, graph),
+        (d.cuGraphDestroy, clone),
+        (d.cuModuleUnload, module),
+        (d.cuMemFree, cells),
+    ):
         check(destroy(thing))
 
 

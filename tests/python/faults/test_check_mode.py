@@ -92,6 +92,28 @@ def test_memory_freed_in_stream_order_is_usable_before_the_free() -> None:
     )
 
 
+@pytest.mark.parametrize("allocate", ["cuMemAllocAsync(4096, queue)", "cuMemAlloc(4096)"])
+def test_a_free_in_stream_order_does_not_wait_for_the_stream(allocate: str) -> None:
+    """The kernel before the free waits for the program, and then accesses the memory."""
+    code = f"""
+        queue = int(stream.handle)
+        error, memory = driver.{allocate}
+        error, block = driver.cuMemAllocHost(16)
+        words = (ctypes.c_uint64 * 2).from_address(int(block))
+        words[0], words[1] = 0, int(memory)
+        waiter = kernel(
+            "L: ld.volatile.global.u32 %r3, [%rd0]; setp.eq.u32 %p1, %r3, 0; @%p1 bra L;"
+            "ld.global.u64 %rd2, [%rd0+8]; st.global.u32 [%rd2], %r3;"
+        )
+        launch(stream, LaunchConfig(grid=1, block=1), waiter, ctypes.c_uint64(int(block)))
+        assert driver.cuMemFreeAsync(memory, queue)[0] == 0
+        again = int(driver.cuMemFreeAsync(memory, queue)[0])
+        words[0] = 1
+        print(again, int(driver.cuStreamSynchronize(queue)[0]))
+    """
+    expect(code, "1 0\n", {"CUCORE_CHECK": "memory"})
+
+
 @pytest.mark.promise("Check mode finds reads of uninitialized memory")
 def test_uninitialized_read_is_reported_and_copies_initialize_memory() -> None:
     code = """

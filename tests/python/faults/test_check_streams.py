@@ -9,6 +9,7 @@ from child import ON_GPU, expect, run
 pytestmark = pytest.mark.skipif(ON_GPU, reason="about the CPU device alone")
 
 RACE = {"CUCORE_CHECK": "race"}
+WIDTHS = ["", "1"]  # vector code, and the scalar path
 # The pair runs `first` in stream `a` and `second` in stream `b`; `between` may order them.
 PAIR = """
     a, b = device.create_stream(), device.create_stream()
@@ -56,9 +57,10 @@ PAIRS = {
 
 
 @pytest.mark.promise("Check mode finds races between operations of different streams")
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PAIRS)
-def test_operations_that_nothing_orders_are_reported_with_both_names(name: str) -> None:
-    text = expect(program(*PAIRS[name]), "719 ", RACE)
+def test_operations_that_nothing_orders_are_reported_with_both_names(name: str, width: str) -> None:
+    text = expect(program(*PAIRS[name]), "719 ", RACE | {"CUCORE_CPU_W": width})
     assert "data race" in text and "nothing orders the two operations" in text, text
     assert text.count(" in stream ") == 2, text
 
@@ -70,6 +72,87 @@ def test_operations_that_nothing_orders_are_reported_with_both_names(name: str) 
 )
 def test_ordered_operations_are_not_reported(name: str, order: str) -> None:
     expect(program(*PAIRS[name], between=order), "0\n", RACE)
+
+
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
+@pytest.mark.parametrize("name", ["a write and a read", "a read and a write", "a fill and a kernel"])
+def test_ordered_operations_on_the_scalar_path_are_not_reported(name: str) -> None:
+    expect(program(*PAIRS[name], between=EVENT), "0\n", RACE | {"CUCORE_CPU_W": "1"})
+
+
+# The name keeps the kernel: its library would wait for it.
+WAITER = (
+    "start({}, waiter := kernel('L: ld.volatile.global.u32 %r3, [%rd0]; setp.eq.u32 %p1, %r3, 0; @%p1 bra L;"
+    " ld.global.u32 %r4, [%rd1+1024]; st.global.u32 [%rd1+2048], %r4;'))"
+)
+CLEAR = "driver.cuMemsetD32(memory, 0, 1024)"
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        "assert driver.cuMemsetD32Async(int(memory) + 1024, 1, 64, number({})) and driver.cuMemsetD32Async(memory, 1, 1, number({}))",
+        "start({}, signal := kernel('st.global.u32 [%rd1+1024], 1; membar.gl; bar.sync 0; st.volatile.global.u32 [%rd0], 1;'))",
+    ],
+    ids=["fills", "a kernel"],
+)
+def test_a_kernel_that_waits_for_another_stream_ends_and_is_not_reported(signal: str) -> None:
+    """What it has waited for orders the two operations, and race checks must not block the other one."""
+    code = program(WAITER, signal.replace("{}", "b")).replace("    try:", f"    {CLEAR}\n    try:")
+    expect(code, "0\n", RACE)
+
+
+ARRAY = """
+    a, b = device.create_stream(), device.create_stream()
+    layout = driver.CUDA_ARRAY3D_DESCRIPTOR()
+    layout.Width, layout.Height, layout.NumChannels = 64, 4, 1
+    layout.Format, layout.Flags = driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32, 2
+    error, array = driver.cuArray3DCreate(layout)
+    error, host = driver.cuMemAllocHost(1024)
+    resource = driver.CUDA_RESOURCE_DESC()
+    resource.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
+    resource.res.array.hArray = array
+    error, surface = driver.cuSurfObjectCreate(resource)
+    assert error == 0
+    writer = kernel("mov.u32 %r3, 1; shl.b32 %r4, %r2, 2; sust.b.2d.b32.trap [%rd0, {{%r4, %r3}}], %r2;")
+    def copy(stream, row):
+        box = driver.CUDA_MEMCPY2D()
+        box.srcMemoryType, box.srcHost, box.srcPitch = driver.CUmemorytype.CU_MEMORYTYPE_HOST, int(host), 256
+        box.dstMemoryType, box.dstArray, box.dstY = driver.CUmemorytype.CU_MEMORYTYPE_ARRAY, array, row
+        box.WidthInBytes, box.Height = 256, 1
+        assert driver.cuMemcpy2DAsync(box, int(stream.handle))[0] == 0
+    def store(stream):
+        launch(stream, LaunchConfig(grid=1, block=64), writer, ctypes.c_uint64(int(surface)))
+    try:
+        {first}
+        {between}
+        {second}
+        a.sync()
+        b.sync()
+        print("0")
+    except CUDAError as error:
+        print(int(error.code), str(error))
+"""
+
+
+@pytest.mark.promise("Check mode finds races between operations of different streams")
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"),
+    [
+        ("copy(a, 1)", "copy(b, 1)", "719"),
+        ("copy(a, 1)", "copy(b, 2)", "0"),
+        ("store(a)", "copy(b, 1)", "719"),
+        ("copy(a, 1)", "store(b)", "719"),
+        ("copy(a, 2)", "store(b)", "0"),
+    ],
+)
+def test_copies_and_surfaces_of_one_array_race_unless_they_are_ordered(
+    first: str, second: str, wanted: str, width: str
+) -> None:
+    environment = {"CUCORE_CHECK": "memory,race", "CUCORE_CPU_W": width}
+    expect(ARRAY.format(first=first, between="pass", second=second), wanted, environment)
+    expect(ARRAY.format(first=first, between=EVENT, second=second), "0\n", environment)
 
 
 def test_operations_of_one_stream_and_reads_of_one_memory_are_not_reported() -> None:
@@ -111,8 +194,9 @@ def test_the_legacy_default_stream_orders_blocking_streams_only() -> None:
     expect(code.format(flags=1), "719", RACE)
 
 
+@pytest.mark.parametrize("child", [False, True], ids=["graph", "child graph"])
 @pytest.mark.parametrize(("edge", "wanted"), [(True, "0"), (False, "719")])
-def test_nodes_of_a_graph_are_ordered_by_its_edges(edge: bool, wanted: str) -> None:
+def test_nodes_of_a_graph_are_ordered_by_its_edges(edge: bool, wanted: str, child: bool) -> None:
     expect(
         f"""
         error, memory = driver.cuMemAlloc(4096)
@@ -127,6 +211,11 @@ def test_nodes_of_a_graph_are_ordered_by_its_edges(edge: bool, wanted: str) -> N
             error, node = driver.cuGraphAddMemsetNode(graph, before, len(before), params, context)
             assert error == 0, error
             nodes.append(node)
+        if {child}:  # beside another branch
+            inner, (error, graph) = graph, driver.cuGraphCreate(0)
+            assert driver.cuGraphAddChildGraphNode(graph, [], 0, inner)[0] == 0
+            params.dst = int(memory) + 1024
+            assert driver.cuGraphAddMemsetNode(graph, [], 0, params, context)[0] == 0
         error, executable = driver.cuGraphInstantiate(graph, 0)
         assert driver.cuGraphLaunch(executable, int(stream.handle))[0] == 0
         print(int(driver.cuStreamSynchronize(int(stream.handle))[0]))
@@ -144,3 +233,53 @@ def test_a_race_is_printed_and_the_program_continues_with_continue() -> None:
 
 def test_races_between_operations_are_suppressed_by_name() -> None:
     expect(program(WRITE, FILL), "0\n", RACE | {"CUCORE_CHECK_SUPPRESS": "race:fill*"})
+
+
+def test_memory_of_a_pool_that_another_stream_gets_is_not_a_race() -> None:
+    """The free may be known to be complete without an order that race checks see."""
+    code = """
+        import time
+        a, b = device.create_stream(), device.create_stream()
+        writer = kernel("st.global.u32 [%rd1], %r2;")
+        for stream in (a, b):
+            memory = device.allocate(4096, stream=stream)
+            launch(stream, LaunchConfig(grid=1, block=64), writer, memory)
+            memory.close(stream)
+            time.sleep(0.2)
+        a.sync(), b.sync()
+        print("0")
+    """
+    expect(code, "0\n", RACE)
+
+
+def test_iterations_of_a_loop_in_a_graph_are_ordered() -> None:
+    """The body has branches; both write what the first node of the next iteration reads."""
+    code = r"""
+        from cuda.core import Program, ProgramOptions
+        from cuda.core.graph import GraphBuilder
+        source = \"""
+        extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
+        extern "C" __global__ void add(int* cell) { *cell += 1; }
+        extern "C" __global__ void test(unsigned long long condition, int* cells) {
+          cudaGraphSetConditional(condition, cells[0] + cells[1] < 6);
+        }\"""
+        code = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin")
+        cells = device.allocate(8, stream=stream)
+        cells.fill(0, stream=stream)
+        one = LaunchConfig(grid=1, block=1)
+        builder = stream.create_graph_builder().begin_building()
+        again = builder.create_condition(default_value=1)
+        body = builder.while_loop(again).begin_building()
+        launch(body, one, code.get_kernel("test"), again, cells)
+        left, right = body.split(2)
+        launch(left, one, code.get_kernel("add"), cells)
+        launch(right, one, code.get_kernel("add"), ctypes.c_uint64(int(cells.handle) + 4))
+        GraphBuilder.join(left, right).end_building()
+        builder.end_building().complete().launch(stream)
+        try:
+            stream.sync()
+            print("0")
+        except CUDAError as error:
+            print(int(error.code), str(error))
+    """.replace("\\", "")
+    expect(code, "0\n", RACE)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from dataclasses import dataclass
@@ -21,11 +22,17 @@ HEAD = """#include <cuda_fp16.h>
 #include <cuda/ptx>
 struct alignas(32) Four { long long a, b, c, d; };
 """
-FUNCTION = re.compile(
-    r"/\*\n(?P<comment>(?:(?!\*/).)*?)\*/\s*#if __cccl_ptx_isa >= (?P<isa>\d+)\s*template <(?P<template>[^{}]*?)>\s*_CCCL_DEVICE_API "
-    r"(?P<result>[\w:]+)\s+(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{(?P<body>.*?)\n\}\n#endif",
-    re.S,
+HEADING = re.compile(
+    r"/\*\n(?P<comment>(?:(?!\*/).)*?)\*/\s*#if __cccl_ptx_isa >= (?P<isa>\d+)[^\n]*\s*template <", re.S
 )
+RESULT = re.compile(r"\s*_CCCL_DEVICE_API (?P<result>[\w:]+)\s+(?P<name>\w+)\(")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    type: str  # as the header writes it, with template parameters
+    name: str  # "" for a qualifier that has none
+    words: tuple[str, ...] = ()  # the allowed qualifiers, e.g. "scope_cta", "scope_gpu"; () for data
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,8 @@ class Function:
     name: str
     isa: int
     targets: tuple[str, ...]  # "90", "100a", "100f": as the comment says
-    casts: tuple[str, ...]  # one expression for each overload and choice of qualifiers
+    result: str
+    parameters: tuple[Parameter, ...]
 
     def runs_on(self, target: str) -> bool:
         number = int(target.rstrip("af"))
@@ -61,40 +69,35 @@ def split(text: str) -> list[str]:
     return [part.strip() for part in (*parts, text[start:]) if part.strip()]
 
 
-def type_of(parameter: str) -> str:
-    """The type of a parameter, without its name and default value."""
-    parameter = re.sub(r"\s*=\s*[^=]*$", "", parameter)
-    name = re.findall(r"\b__\w+", parameter)
-    return parameter.replace(name[-1], "", 1).strip() if name and "::ptx::space" not in parameter else parameter
+def type_of(parameter: str) -> tuple[str, str]:
+    """The type and the name of a parameter, without its default value."""
+    parameter = re.sub(r"\s*=[^=].*$", "", parameter, flags=re.S)
+    found = re.findall(r"\b__[a-zA-Z]\w*", parameter)
+    if not found:
+        return parameter, ""
+    return re.sub(rf"\b{found[-1]}\b", "", parameter, count=1).strip(), found[-1].removeprefix("__")
 
 
-def casts(match: re.Match[str]) -> list[str]:
-    """The function as an address of each signature."""
-    choices: list[list[tuple[str, str]]] = []
-    for parameter in split(match["parameters"]):
-        dot = re.match(r"(?:const )?::cuda::ptx::(\w+)_t<_\w+> (__\w+)", parameter)
-        if dot and dot[1] != "n32":
-            asserted = " ".join(re.findall(r"static_assert\((.*?),\s*\"\"\)", match["body"], re.S))
-            found = re.findall(rf"{dot[2]} == (\w+)", asserted)
-            choices.append([(dot[0], f"::cuda::ptx::{word}_t") for word in dict.fromkeys(found)])
-    number = re.search(r"int _N32 = (\d+)", match["template"])
-    made = []
-    for chosen in itertools.product(*choices):
-        types = []
-        rest = list(chosen)
-        for parameter in split(match["parameters"]):
-            if rest and parameter.startswith(rest[0][0]):
-                types.append(rest.pop(0)[1])
-                continue
-            types.append(type_of(parameter))
-        text = ", ".join(types).replace("<_N32>", f"<{number[1] if number else 0}>")
-        result = match["result"]
-        for name, real in DATA.items():
-            text, result = re.sub(rf"\b{name}\b", real, text), re.sub(rf"\b{name}\b", real, result)
-        made.append(f"reinterpret_cast<void*>(static_cast<{result} (*)({text})>(::cuda::ptx::{match['name']}))")
-    return made
+def closing(text: str, at: int) -> int:
+    """The index of the bracket that closes the one before `at`."""
+    depth = 1
+    while depth:
+        depth += (text[at] in "(<[{") - (text[at] in ")>]}" and text[at - 1 : at + 1] != "->")
+        at += 1
+    return at - 1
 
 
+def parameter_of(text: str, body: str) -> Parameter:
+    type_, name = type_of(text)
+    if fixed := re.fullmatch(r"::cuda::ptx::(\w+)_t", type_):
+        return Parameter(type_, name, (fixed[1],))
+    if re.fullmatch(r"::cuda::ptx::n32_t<_\w+>", type_) or not re.fullmatch(r"::cuda::ptx::\w+_t<_\w+>", type_):
+        return Parameter(type_, name)
+    asserted = " ".join(re.findall(r"static_assert\((.*?),\s*\"\"\)", body, re.S))
+    return Parameter(type_, name, tuple(dict.fromkeys(re.findall(rf"\b__{name} == (\w+)", asserted))))
+
+
+@functools.cache
 def functions() -> list[Function]:
     """Every function of the generated headers."""
     _, includes = library()
@@ -102,14 +105,96 @@ def functions() -> list[Function]:
     headers = [path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.h"))]
     found = []
     for path in headers:
-        for match in FUNCTION.finditer(path.read_text()):
+        text = path.read_text()
+        count = len(found)
+        for match in HEADING.finditer(text):
+            end = closing(text, match.end())
+            head = RESULT.match(text, end + 1)
+            assert head, text[match.start() : end + 80]
+            close = closing(text, head.end())
+            body = text[close : text.index("\n}\n", close)]
             targets = re.findall(r"\bSM_(\d+[af]?)\b", match["comment"])
-            found.append(Function(path.stem, match["name"], int(match["isa"]), tuple(targets), tuple(casts(match))))
+            parameters = [parameter_of(part, body) for part in split(text[head.end() : close])]
+            found.append(
+                Function(path.stem, head["name"], int(match["isa"]), tuple(targets), head["result"], tuple(parameters))
+            )
+        assert len(found) - count == text.count("_CCCL_DEVICE_API"), f"{path.name} has a function of another form"
     return found
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function with chosen qualifiers; `words` has one for each parameter that is a qualifier."""
+
+    function: Function
+    words: tuple[str, ...]
+    number: int = 0  # the value of an n32_t
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    @property
+    def header(self) -> str:
+        return self.function.header
+
+    def __str__(self) -> str:
+        data = [re.sub(r"::cuda::\w+::", "", p.type) for p in self.function.parameters if not p.words]
+        return f"{self.name}({', '.join((*self.words, *data))})"
+
+    def types(self) -> list[str]:
+        """The types of the parameters, with data types for template parameters."""
+        rest = list(self.words)
+        made = [f"::cuda::ptx::{rest.pop(0)}_t" if p.words else p.type for p in self.function.parameters]
+        return [real(re.sub(r"<_\w+>", f"<{self.number}>", text)) for text in made]
+
+    def cast(self) -> str:
+        """The address of this overload."""
+        text = ", ".join(self.types())
+        return (
+            f"reinterpret_cast<void*>(static_cast<{real(self.function.result)} (*)({text})>(::cuda::ptx::{self.name}))"
+        )
+
+    def text(self, *, exact: bool = False, **values: str) -> str:
+        """A call with these values for the parameters that are not qualifiers; a missing one is an error. `exact` names the overload
+        by its types, where a call would be ambiguous."""
+        rest, given = list(self.words), []
+        for p in self.function.parameters:
+            if p.words:
+                given.append(f"::cuda::ptx::{rest.pop(0)}")
+            elif "n32_t" in p.type:
+                given.append(f"::cuda::ptx::n32_t<{values.get(p.name, self.number)}>{{}}")
+            else:
+                given.append(values[p.name])
+        function = f"::cuda::ptx::{self.name}"
+        if exact:
+            function = f"static_cast<{real(self.function.result)} (*)({', '.join(self.types())})>({function})"
+        return f"{function}({', '.join(given)})"
+
+    def has(self, name: str) -> bool:
+        return any(p.name == name for p in self.function.parameters)
+
+    def type_of(self, name: str) -> str:
+        return self.types()[[p.name for p in self.function.parameters].index(name)]
+
+
+def real(text: str) -> str:
+    """A type with data types for template parameters."""
+    for name, data in DATA.items():
+        text = re.sub(rf"\b{name}\b", data, text)
+    return text
+
+
+def calls(function: Function) -> list[Call]:
+    """The function with each choice of qualifiers."""
+    number = 128 if any(p.name in ("size", "size32") and "n32_t" in p.type for p in function.parameters) else 0
+    return [
+        Call(function, words, number) for words in itertools.product(*(p.words for p in function.parameters if p.words))
+    ]
 
 
 def program(chosen: list[Function]) -> str:
     """A kernel that stores the address of every function."""
-    lines = [cast for function in chosen for cast in function.casts]
+    lines = [call.cast() for function in chosen for call in calls(function)]
     stores = "".join(f"  out[{n}] = {line};\n" for n, line in enumerate(lines))
     return f'{HEAD}extern "C" __global__ void addresses(void** out) {{\n{stores}}}\n'

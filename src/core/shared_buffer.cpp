@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// shared_buffer.cpp: buffers between processes that know of each other by plain bytes.
+#include "cucore/shared_buffer.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "core/exporter.hpp"
+#include "core/ipc_link.hpp"
+#include "cucore/device.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+namespace {
+
+using detail::Exporter;
+using detail::IPCLink;
+using detail::PoolName;
+
+/// What this process has shared, and what it has opened. Entries of what is gone are removed when
+/// there are twice as many as after the last removal.
+struct Sharing {
+  struct Offered {
+    std::weak_ptr<Buffer> buffer;
+    std::weak_ptr<Exporter> exporter;
+    std::uint64_t number;
+  };
+  struct Named {
+    std::weak_ptr<MemoryPool> pool;
+    PoolName name;
+  };
+  std::mutex mutex;
+  std::map<const Buffer*, Offered> offered;
+  std::map<const MemoryPool*, Named> named;
+  std::map<PoolName, std::weak_ptr<MemoryPool>> opened;
+  std::size_t most = 64;
+
+  void remove_the_gone() {
+    if (offered.size() < most) return;
+    std::erase_if(offered, [](const auto& entry) {
+      const Offered& one = entry.second;
+      if (!one.buffer.expired()) return false;
+      if (const auto exporter = one.exporter.lock()) exporter->withdraw(one.number);
+      return true;
+    });
+    most = std::max<std::size_t>(64, 2 * offered.size());
+  }
+};
+Sharing& sharing() {
+  static Sharing& s = *new Sharing;  // other threads may share until the process ends
+  return s;
+}
+
+/// What keeps a buffer for another process: a share in its owner.
+std::shared_ptr<void> hold(const std::weak_ptr<Buffer>& offered) {
+  std::shared_ptr<Buffer> buffer = offered.lock();
+  return buffer == nullptr || buffer->is_closed() ? nullptr : buffer;
+}
+
+std::uint64_t number_of(const std::shared_ptr<Buffer>& buffer,
+                        const std::shared_ptr<Exporter>& exporter) {
+  Sharing& all = sharing();
+  const std::lock_guard lock{all.mutex};
+  // A buffer that is gone may have had the same address.
+  if (const auto found = all.offered.find(buffer.get()); found != all.offered.end()) {
+    const Sharing::Offered& known = found->second;
+    if (known.buffer.lock() == buffer && known.exporter.lock() == exporter) return known.number;
+    if (const auto before = known.exporter.lock()) before->withdraw(known.number);
+  }
+  all.remove_the_gone();
+  const std::uint64_t number =
+      exporter->offer([offered = std::weak_ptr{buffer}] { return hold(offered); });
+  all.offered[buffer.get()] = {buffer, exporter, number};
+  return number;
+}
+
+/// A buffer that this process has shared.
+std::shared_ptr<Buffer> own_buffer(std::uint64_t number) {
+  Sharing& all = sharing();
+  const std::lock_guard lock{all.mutex};
+  for (const auto& [at, offered] : all.offered) {
+    std::shared_ptr<Buffer> buffer = offered.number == number ? offered.buffer.lock() : nullptr;
+    if (buffer != nullptr && !buffer->is_closed()) return buffer;
+  }
+  throw InvalidStateError{"the buffer was closed before it was opened in its own process"};
+}
+
+PoolName name_of(const std::shared_ptr<MemoryPool>& pool) {
+  Sharing& all = sharing();
+  const std::lock_guard lock{all.mutex};
+  std::erase_if(all.named, [](const auto& entry) { return entry.second.pool.expired(); });
+  const auto found = all.named.find(pool.get());
+  if (found != all.named.end()) return found->second.name;
+  PoolName name{};
+  if (getrandom(name.data(), name.size(), 0) != static_cast<ssize_t>(name.size()))
+    throw std::system_error{errno, std::generic_category(), "getrandom"};
+  all.named[pool.get()] = {pool, name};
+  return name;
+}
+
+template <std::size_t N>
+std::array<char, N> characters(std::string_view text) {
+  std::array<char, N> out{};
+  if (text.size() >= N) throw std::length_error{"the name is too long: " + std::string{text}};
+  std::copy(text.begin(), text.end(), out.begin());
+  return out;
+}
+
+/// The text of a field that another process has sent: it need not end.
+template <std::size_t N>
+std::string_view text_of(const std::array<char, N>& field) {
+  return {field.data(), strnlen(field.data(), N)};
+}
+
+/// The pool of a shared buffer, which this process opens once.
+std::shared_ptr<MemoryPool> opened_pool(const SharedBuffer& shared, IPCLink& link) {
+  Sharing& all = sharing();
+  {
+    const std::lock_guard lock{all.mutex};
+    std::erase_if(all.opened, [](const auto& entry) { return entry.second.expired(); });
+    if (const auto found = all.opened.find(shared.pool); found != all.opened.end())
+      if (auto pool = found->second.lock()) return pool;
+  }
+  PoolOptions options;
+  options.ipc_enabled = true;
+  const std::string_view uuid = text_of(shared.device);
+  options.location =
+      uuid.empty() ? CUmemLocation{CU_MEM_LOCATION_TYPE_HOST_NUMA, {0}}
+                   : CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, {detail::visible_device(uuid)}};
+  const int fd = link.pool({reinterpret_cast<const char*>(shared.pool.data()), shared.pool.size()});
+  if (fd < 0)
+    throw InvalidStateError{
+        "the memory resource was closed before it was opened here: its process must keep it"};
+  std::shared_ptr<MemoryPool> pool;
+  try {
+    pool = MemoryPool::from_file_descriptor(fd, options);
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
+  ::close(fd);
+  const std::lock_guard lock{all.mutex};
+  std::weak_ptr<MemoryPool>& place = all.opened[shared.pool];
+  if (auto known = place.lock()) return known;  // another thread was faster
+  place = pool;
+  return pool;
+}
+
+}  // namespace
+
+SharedBuffer share_buffer(const std::shared_ptr<Buffer>& buffer) {
+  if (buffer == nullptr || buffer->is_closed())
+    throw InvalidStateError{"a closed buffer cannot be shared: its memory is gone"};
+  SharedBuffer out;
+  out.descriptor = export_buffer(*buffer);
+  const auto exporter = Exporter::mine();
+  if (const auto pool = std::dynamic_pointer_cast<MemoryPool>(buffer->memory_resource())) {
+    if (pool->is_mapped())
+      throw InvalidStateError{
+          "the buffer belongs to another process: send on what it was opened by"};
+    out.pool = name_of(pool);
+    exporter->offer_pool(out.pool, pool);
+    if (pool->device_id() >= 0) out.device = characters<40>(Device{pool->device_id()}.uuid());
+  }
+  out.exporter = characters<48>(exporter->name());
+  std::copy(exporter->key().begin(), exporter->key().end(), out.key.begin());
+  out.number = number_of(buffer, exporter);
+  return out;
+}
+
+Buffer open_shared_buffer(const SharedBuffer& shared, const Stream& stream) {
+  const std::string_view name = text_of(shared.exporter);
+  if (Exporter::named(name) != nullptr) {
+    const std::shared_ptr<Buffer> own = own_buffer(shared.number);
+    return Buffer::view(own->handle(), own->size(), own);
+  }
+  return detail::ask_exporter(name, {shared.key.data(), shared.key.size()}, [&](IPCLink& link) {
+    std::shared_ptr<MemoryPool> pool;
+    if (shared.descriptor.kind == IPCBufferDescriptor::Kind::pool) pool = opened_pool(shared, link);
+    return import_buffer(pool, shared.descriptor, stream, detail::leased(link, shared.number));
+  });
+}
+
+void stop_sharing() noexcept {
+  IPCLink::forget_all();
+  Exporter::end();
+}
+
+}  // namespace cucore
