@@ -178,6 +178,9 @@ def test_indices_from_a_quotient_are_contiguous_accesses(
 ) -> None:
     if any_width in ("1", "baseline"):
         pytest.skip("about optimized vector code")
+    if any_width == "default":  # whatever the whole run is set to
+        monkeypatch.delenv("CUCORE_CPU_W", raising=False)
+    monkeypatch.setenv("CUCORE_CPU_TIER", "optimized")
     monkeypatch.setenv("CUCORE_CPU_REPORT", "1")
     monkeypatch.setenv("CUCORE_CPU_CACHE", "0")
     rows, columns, out = np.arange(8, dtype=np.int32), np.arange(256, dtype=np.int32), np.zeros(2048, np.int32)

@@ -25,6 +25,7 @@ def report(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
     """What CUCORE_CPU_REPORT says about kernels that were compiled for 16 lanes since."""
     monkeypatch.setenv("CUCORE_CPU_REPORT", "1")
     monkeypatch.setenv("CUCORE_CPU_W", "16")
+    monkeypatch.setenv("CUCORE_CPU_TIER", "optimized")
     return lambda: capfd.readouterr().err
 
 
@@ -241,6 +242,7 @@ def test_computations_with_bytes(any_width: str) -> None:
 
 
 def test_sums_of_bytes_are_computed_with_16_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUCORE_CPU_W", "16")
     monkeypatch.setenv("CUCORE_CPU_DUMP", "after:narrow-integers")
     monkeypatch.setenv("CUCORE_CPU_DUMP_DIR", str(tmp_path))
     Program(BYTES).run("around", 1, 256, np.zeros(256, np.uint8), np.zeros(256, np.uint8), 256)
