@@ -187,7 +187,8 @@ def real(text: str) -> str:
 
 def calls(function: Function) -> list[Call]:
     """The function with each choice of qualifiers."""
-    number = 128 if any(p.name in ("size", "size32") and "n32_t" in p.type for p in function.parameters) else 0
+    known = {"size": 128, "size32": 128, "imm_reg_count": 24}  # constants of which 0 is none
+    number = max((known.get(p.name, 0) for p in function.parameters if "n32_t" in p.type), default=0)
     return [
         Call(function, words, number) for words in itertools.product(*(p.words for p in function.parameters if p.words))
     ]
