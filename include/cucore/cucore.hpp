@@ -17,6 +17,7 @@
 #include "cucore/event.hpp"                // IWYU pragma: export
 #include "cucore/graph.hpp"                // IWYU pragma: export
 #include "cucore/graph_builder.hpp"        // IWYU pragma: export
+#include "cucore/graph_drawing.hpp"        // IWYU pragma: export
 #include "cucore/graph_node.hpp"           // IWYU pragma: export
 #include "cucore/graphics.hpp"             // IWYU pragma: export
 #include "cucore/ipc.hpp"                  // IWYU pragma: export

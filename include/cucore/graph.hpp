@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -88,6 +89,7 @@ struct GraphBox {
   std::vector<std::pair<CUgraphNode, std::shared_ptr<void>>> beside{};
   std::map<CUgraphNode, NodeUse> uses{};                                    // what use() was given
   std::map<CUgraphNode, std::vector<std::shared_ptr<GraphPart>>> inside{};  // graphs of a node
+  std::map<CUgraphNode, CUgraphConditionalNodeType> conditional_types{};
   // A body of a conditional node, or a child graph, lives in its parent.
   std::shared_ptr<GraphBox> parent{};
   Owned<CUgraph, DestroyGraph> graph{};  // none for a part, and while it is captured
@@ -164,6 +166,11 @@ class CUCORE_EXPORT GraphDefinition {
   CUgraphNode add_conditional(Nodes after, CUgraphConditionalHandle condition,
                               CUgraphConditionalNodeType type, unsigned count,
                               std::vector<CUgraph>& bodies);
+  /// How a conditional node that add_conditional() added to this graph decides; nothing for others.
+  [[nodiscard]] std::optional<CUgraphConditionalNodeType> conditional_type(CUgraphNode node) const;
+  /// The graphs inside a node: the copy that a child node runs, or the bodies of such a conditional
+  /// node.
+  [[nodiscard]] std::vector<GraphDefinition> bodies(CUgraphNode node) const;
   /// What a conditional node decides by; kernels set it.
   [[nodiscard]] CUgraphConditionalHandle create_condition(unsigned default_value,
                                                           bool assign_default);
@@ -213,6 +220,7 @@ class CUCORE_EXPORT GraphDefinition {
   [[nodiscard]] Graph make(const GraphCompleteOptions& options) const;
   explicit GraphDefinition(std::shared_ptr<detail::GraphBox> box) : box_{std::move(box)} {}
   void copy_uses(CUgraphNode node, const GraphDefinition& child);
+  void note_conditional(CUgraphNode node, CUgraphConditionalNodeType type);
   std::shared_ptr<detail::GraphBox> box_;
 };
 

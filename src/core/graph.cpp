@@ -79,6 +79,7 @@ void GraphDefinition::own(CUgraph handle) noexcept {
     }
   }
   box_->inside.clear();
+  box_->conditional_types.clear();
   box_->uses.clear();
   box_->kept.clear();
   box_->beside.clear();
@@ -302,6 +303,7 @@ CUgraphNode GraphDefinition::add_conditional(Nodes after, CUgraphConditionalHand
   CUCORE_CALL(cuGraphAddNode(&node, handle(), after.data(), nullptr, after.size(), &params));
   bodies.assign(params.conditional.phGraph_out, params.conditional.phGraph_out + count);
   for (const CUgraph body : bodies) static_cast<void>(inside(node, body));
+  note_conditional(node, type);
   return node;
 }
 

@@ -205,6 +205,7 @@ void end_parts(detail::GraphBox* box, CUgraphNode node) {
     ++part->generation;
   }
   box->inside.erase(found);
+  box->conditional_types.erase(node);
 }
 
 /// The graph holds an object that another one holds too.
@@ -240,6 +241,27 @@ void copy_uses_into(detail::GraphBox* box, CUgraph copy, const detail::GraphBox*
 }
 
 }  // namespace
+
+void GraphDefinition::note_conditional(CUgraphNode node, CUgraphConditionalNodeType type) {
+  whole(box_.get())->conditional_types[node] = type;
+}
+
+std::optional<CUgraphConditionalNodeType> GraphDefinition::conditional_type(
+    CUgraphNode node) const {
+  const detail::GraphBox* const box = whole(box_.get());
+  if (box == nullptr) throw InvalidStateError("there is no graph");
+  const auto found = box->conditional_types.find(node);
+  if (found == box->conditional_types.end()) return std::nullopt;
+  return found->second;
+}
+
+std::vector<GraphDefinition> GraphDefinition::bodies(CUgraphNode node) const {
+  const detail::GraphBox* const box = whole(box_.get());
+  if (box == nullptr) throw InvalidStateError("there is no graph");
+  std::vector<GraphDefinition> found;
+  for (const CUgraph graph : graphs_of(box, node)) found.push_back(inside(node, graph));
+  return found;
+}
 
 void GraphDefinition::remove(CUgraphNode node) {
   detail::GraphBox* box = whole(box_.get());

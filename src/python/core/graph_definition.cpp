@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // graph_definition.cpp: graphs that can still be changed, by handle; the typed nodes are Python.
+#include "cucore/graph_drawing.hpp"
 #include "graph_support.hpp"
 
 namespace cucore::python {
@@ -156,6 +157,14 @@ static void bind_definition(nb::module_& m) {
     }
     return nb::steal(
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  });
+  cls.def("svg", [](const D& d) {
+    return graph_svg(d, [](const HostNodeParams& call) -> std::string {
+      const nb::object function = callable_of(call);
+      if (function.is_none()) return {};
+      const nb::object name = nb::getattr(function, "__name__", nb::none());
+      return nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name) : std::string{};
+    });
   });
 }
 CUCORE_BIND(kBindGraph, bind_definition)

@@ -71,12 +71,7 @@ static void bind_nodes(nb::module_& m) {
     const WithoutGil release;
     node_of(n).set_memset(memset_of(dst, value, element_size, width, height, pitch));
   });
-  m.def("host_node_get", [](std::size_t n) -> nb::object {
-    const HostNodeParams p = node_of(n).host();
-    if (p.function == &call_python && !all_is_let_go())
-      return nb::borrow(static_cast<PyObject*>(p.data));
-    return nb::none();
-  });
+  m.def("host_node_get", [](std::size_t n) { return callable_of(node_of(n).host()); });
   m.def(
       "host_node_set",
       [](std::size_t n, nb::handle callable, std::size_t address, std::size_t data) {

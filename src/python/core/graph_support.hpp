@@ -48,6 +48,12 @@ inline HostNodeParams host_call(nb::handle callable, std::size_t address, std::s
   return {&call_python, callable.ptr()};
 }
 
+/// The Python callable of a host node; None where a C function is called.
+inline nb::object callable_of(const HostNodeParams& call) {
+  if (call.function != &call_python || all_is_let_go()) return nb::none();
+  return nb::borrow(static_cast<PyObject*>(call.data));
+}
+
 /// A node by the number of its handle.
 inline GraphNodeRef node_of(std::size_t handle) {
   return GraphNodeRef{reinterpret_cast<CUgraphNode>(handle)};

@@ -120,7 +120,6 @@ NOT_COUNTED = (
     "_version.py",
     "_html.py",
     "_signatures.py",
-    "graph/_drawing.py",
 )
 
 

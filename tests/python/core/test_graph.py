@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs: capture, definitions, nodes, updates, lifetimes."""
 
+import ctypes
 import re
 import shutil
 import subprocess
-from itertools import combinations, pairwise
-from random import Random
 from xml.etree import ElementTree
 
 import pytest
-from cuda.core import CUDAError, LaunchConfig, launch
+from cuda.core import CUDAError, LaunchConfig, Program, launch
 from cuda.core.graph import (
     AllocNode,
     EmptyNode,
@@ -22,7 +21,6 @@ from cuda.core.graph import (
     MemcpyNode,
     MemsetNode,
 )
-from cuda.core.graph._drawing import Box, arranged, render
 
 ONE = LaunchConfig(grid=1, block=1)
 
@@ -275,21 +273,19 @@ def test_the_graph_is_a_picture_without_other_programs(tmp_path, monkeypatch, ke
     assert "no nodes" in GraphDefinition()._repr_svg_()
 
 
-def test_the_boxes_of_a_picture_do_not_overlap_and_edges_go_down():
-    random = Random(1)
-    boxes = [Box(["node", "x" * random.randrange(30)]) for _ in range(60)]
-    edges = [(boxes[a], boxes[b]) for b in range(1, 60) for a in {random.randrange(b) for _ in range(2)}]
-    drawing = arranged(boxes, edges)
-    for a, b in combinations(boxes, 2):
-        beside = abs(a.x - b.x) >= (a.width + b.width) / 2
-        assert beside or a.y + a.height <= b.y or b.y + b.height <= a.y
-    for route in drawing.routes:
-        assert all(y0 < y1 for (_, y0), (_, y1) in pairwise(route))
-    assert all(box.x - box.width / 2 >= 0 and box.x + box.width / 2 <= drawing.width for box in boxes)
-
-
-def test_texts_in_a_picture_are_escaped():
-    ElementTree.fromstring(render(arranged([Box(["a<b>&c", '"quoted"'])], [])))
+def test_the_picture_names_c_functions_templates_and_graphs_inside_graphs(device, stream, cell):
+    source = "template <class T> __global__ void scale(T* x) { *x *= 2; }"
+    code = Program(source, "c++").compile("cubin", name_expressions=["scale<int>"])
+    child = GraphDefinition()
+    child.launch(ONE, code.get_kernel("scale<int>"), cell)
+    definition = GraphDefinition()
+    definition.embed(child)
+    definition.callback(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: None))
+    texts = [
+        element.text
+        for element in ElementTree.fromstring(definition._repr_svg_()).iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert {"child graph", "kernel", "scale<int>", "host function", "a C function"} <= set(texts)
 
 
 @pytest.mark.cpu_only

@@ -10,7 +10,6 @@ ROOT = Path(__file__).resolve().parents[3]
 CORE = ROOT / "python" / "cuda" / "core"
 # Numbers that are not the driver's.
 OWN = {
-    "graph/_drawing.py": "measures of a drawing",
     "_strided.py": "codes of DLPack and of array interfaces",
 }
 

@@ -373,9 +373,7 @@ class GraphDefinition(_Adder):
 
     def _repr_svg_(self) -> str:
         """A picture for notebooks."""
-        from ._drawing import svg
-
-        return svg(self)
+        return self._def.svg()
 
     def __eq__(self, other: object) -> bool:
         return self._def.handle == other._def.handle if isinstance(other, GraphDefinition) else NotImplemented
