@@ -8,7 +8,7 @@
 namespace cucpu {
 
 /// Inserts a call of a routine (runtime/routines.def); its parameters have the types of the
-/// arguments.
+/// arguments. Routines find the line of a call by its return address, so calls are not merged.
 inline llvm::Value* call_routine(llvm::Module& module, llvm::IRBuilder<>& b, llvm::Type* result,
                                  const char* name, llvm::ArrayRef<llvm::Value*> arguments) {
   llvm::SmallVector<llvm::Type*, 5> types;
@@ -16,7 +16,9 @@ inline llvm::Value* call_routine(llvm::Module& module, llvm::IRBuilder<>& b, llv
   llvm::FunctionCallee callee =
       module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false));
   llvm::cast<llvm::Function>(callee.getCallee())->setDoesNotThrow();
-  return b.CreateCall(callee, arguments);
+  llvm::CallInst* const call = b.CreateCall(callee, arguments);
+  call->addFnAttr(llvm::Attribute::NoMerge);
+  return call;
 }
 
 /// The same for a routine without a result.

@@ -493,8 +493,10 @@ void CheckEmitter::call_routine(CallInst& call, Value* lanes, Value* first_threa
   store(parts_.instructions.special_register("sreg.ctaid.x", b_.getInt32Ty()),
         offsetof(LaneAccess, block_x));
   Type* pointer = b_.getPtrTy();
+  // The routine finds the line of the access by its return address: calls must not be merged.
   b_.CreateCall(routine("cucpu_rt_check_lanes", {pointer, pointer, pointer}),
-                {state_.block_context, range(0), field(0)});
+                {state_.block_context, range(0), field(0)})
+      ->addFnAttr(Attribute::NoMerge);
 }
 
 void CheckEmitter::emit_access(CallInst& call) {
