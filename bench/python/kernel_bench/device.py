@@ -69,9 +69,10 @@ class Device:
         program, size = ctypes.c_void_p(), ctypes.c_size_t()
         nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
         options = [b"--gpu-architecture=compute_90", b"-std=c++17"]
-        folder = include or Path(path).parent.parent / "include"
-        if folder.is_dir():
-            options.append(b"-I" + str(folder).encode())
+        # The wheel of NVRTC may lack headers (crt/mma.h) that a toolkit beside it has.
+        toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+        folders = [include or Path(path).parent.parent / "include", *(Path(t) / "include" for t in toolkits if t)]
+        options += [b"-I" + str(folder).encode() for folder in folders if folder.is_dir()]
         code = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
         if code != 0:
             nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))

@@ -116,7 +116,7 @@ def test_conversions_between_small_formats(target: str, bits: int, monkeypatch: 
     monkeypatch.setenv("CUCORE_CPU_ARCH", "9.0")
     expected = converted(bits, "compute_75", "9.0")
     names = [line.partition("// ")[2] for line in conversions(bits)]
-    assert len(names) >= 12
+    assert len(names) >= 10  # CUDA 13.0 has ten for four bits, 13.4 more
     wrong = {}
     for name, mine, wanted in zip(names, got, expected, strict=True):
         where = np.flatnonzero(mine != wanted)

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from .nvrtc import library
 
 # Types for the template parameters that stand for data of a size.
@@ -103,6 +105,8 @@ def functions() -> list[Function]:
     _, includes = library()
     folders = [Path(option[2:]) / "cuda/__ptx/instructions/generated" for option in includes]
     headers = [path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.h"))]
+    if headers and not any("_CCCL_DEVICE_API" in path.read_text() for path in headers):
+        pytest.skip("this version of libcu++ writes its functions in an older form, which the tests do not read")
     found = []
     for path in headers:
         text = path.read_text()
