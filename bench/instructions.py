@@ -49,11 +49,19 @@ def costs_something(name: str, recorded: float, now: float) -> bool:
     return is_worse(recorded, now, EXACT_ROWS[name], 4)
 
 
+def processor() -> str:
+    """On AArch64 the model, by which the C library chooses its functions; valgrind shows the same x86-64 processor everywhere."""
+    if platform.machine() != "aarch64":
+        return ""
+    parts = re.findall(r"^CPU part\s*:\s*(\w+)", Path("/proc/cpuinfo").read_text(), re.M)
+    return f", processor {parts[0] if parts else 'unknown'}"
+
+
 def compiler(build: Path) -> str:
-    """That of the build, as CMake calls it: "GNU 12.2.0"."""
+    """That of the build, as CMake calls it, and the processor where it matters: "GNU 12.2.0, processor 0xd40"."""
     for file in build.glob("CMakeFiles/*/CMakeCXXCompiler.cmake"):
         found = dict(re.findall(r'set\(CMAKE_CXX_COMPILER_(ID|VERSION) "([^"]*)"\)', file.read_text()))
-        return f"{found['ID']} {found['VERSION']}"
+        return f"{found['ID']} {found['VERSION']}{processor()}"
     return "unknown"
 
 
