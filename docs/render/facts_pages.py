@@ -41,8 +41,14 @@ def coverage(facts: dict[str, Any]) -> str:
     return out
 
 
+# Forms of newer PTX that an H200 ran as a cubin of ptxas 13.4: the opcode and the last type.
+CONFIRMED_BY_CUBIN = {("clmad", "u64"), ("ldmatrix", "s4")}
+
+
 def is_confirmed(form: dict[str, Any]) -> bool:
     """Whether a GPU was asked for the results of a form: an H200 with driver 580, which loads PTX up to 9.0."""
+    if (form["op"], form.get("types", [""])[-1]) in CONFIRMED_BY_CUBIN:
+        return True
     return int(form.get("sm", 0)) <= 90 and int(form.get("ptx", 0)) <= 90
 
 
