@@ -27,10 +27,6 @@ constexpr std::size_t kLongestMessage = 64;
   throw std::system_error{errno, std::generic_category(), what};
 }
 
-void fill_randomly(void* to, std::size_t size) {
-  if (getrandom(to, size, 0) != static_cast<ssize_t>(size)) refused("getrandom");
-}
-
 /// Takes as long for every guess.
 bool is_equal(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
@@ -81,6 +77,10 @@ Current& current() {
 }
 
 }  // namespace
+
+void fill_randomly(void* to, std::size_t size) {
+  if (getrandom(to, size, 0) != static_cast<ssize_t>(size)) refused("getrandom");
+}
 
 /// Another process, and what it has open.
 struct Exporter::Link {
@@ -210,7 +210,7 @@ void Exporter::serve() noexcept {
         if (waiting[i + 2].revents != 0 && !answer(*links[i]))
           links.erase(links.begin() + static_cast<std::ptrdiff_t>(i));
       if (waiting[1].revents != 0) accept_one(links);
-    } catch (const std::exception&) {  // no memory: whoever asked asks again
+    } catch (const std::exception&) {  // no memory: the other process asks again
     }
   }
   links.clear();  // and what they hold

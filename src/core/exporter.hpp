@@ -22,6 +22,9 @@ namespace cucore::detail {
 /// Names a pool in messages.
 using PoolName = std::array<unsigned char, 16>;
 
+/// Bytes that no other process can guess, at most 256. Throws std::system_error.
+void fill_randomly(void* to, std::size_t size);
+
 /// What this process offers to others. A thread listens on a Unix socket in the abstract namespace,
 /// which vanishes with the process. It hands out the file descriptors of pools, and holds the
 /// memory of a buffer while another process has it open. Only processes of the same user that know

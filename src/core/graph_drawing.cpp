@@ -2,15 +2,12 @@
 // graph_drawing.cpp: what the boxes of a drawn graph show.
 #include "cucore/graph_drawing.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <memory>
 #include <string_view>
 
 #include "core/layered_drawing.hpp"
+#include "core/text.hpp"
 #include "cucore/driver.hpp"
 
 namespace cucore {
@@ -18,6 +15,7 @@ namespace {
 
 using detail::Box;
 using detail::Drawing;
+using detail::hexadecimal;
 
 constexpr std::size_t kMostNodes = 500;
 constexpr int kDeepest = 8;           // graphs inside graphs
@@ -30,14 +28,6 @@ std::string grouped(std::size_t number) {
   return text;
 }
 
-std::string hexadecimal(unsigned long long number) {
-  std::string digits;
-  do {
-    digits += "0123456789abcdef"[number % 16];
-  } while ((number /= 16) != 0);
-  return "0x" + std::string{digits.rbegin(), digits.rend()};
-}
-
 std::string triple(Dim3 size) {
   return std::to_string(size.x) + "×" + std::to_string(size.y) + "×" + std::to_string(size.z);
 }
@@ -45,10 +35,8 @@ std::string triple(Dim3 size) {
 /// A C++ function as its users name it: without its result and its parameters.
 std::string readable_name(const char* symbol) {
   if (symbol == nullptr) return "?";
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> full{
-      abi::__cxa_demangle(symbol, nullptr, nullptr, &status), &std::free};
-  std::string_view name = status == 0 && full != nullptr ? full.get() : symbol;
+  const std::string full = detail::demangled(symbol);
+  const std::string_view name = full.empty() ? std::string_view{symbol} : full;
   // The parameters are the last parentheses; spaces and parentheses of template arguments are
   // inside brackets.
   std::size_t begin = 0;
@@ -133,14 +121,10 @@ class Artist {
           box.lines.push_back(grouped(kernel.shmem_size) + " bytes of shared memory");
         return;
       }
-      case CU_GRAPH_NODE_TYPE_MEMCPY: {
-        const CUDA_MEMCPY3D copy = node.memcpy();
+      case CU_GRAPH_NODE_TYPE_MEMCPY:
         box.colour = kCopyColour;
-        box.lines = {"copy", grouped(copy.WidthInBytes * std::max<std::size_t>(copy.Height, 1) *
-                                     std::max<std::size_t>(copy.Depth, 1)) +
-                                 " bytes"};
+        box.lines = {"copy", grouped(extent_of(node.memcpy()).bytes()) + " bytes"};
         return;
-      }
       case CU_GRAPH_NODE_TYPE_MEMSET: {
         const MemsetParams fill = node.memset();
         box.colour = kCopyColour;

@@ -3,10 +3,10 @@
 #include "cucore/graph_node.hpp"
 
 #include <cstdint>
-#include <cstdio>
 #include <stdexcept>
 #include <string>
 
+#include "core/text.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
@@ -153,11 +153,8 @@ CUdeviceptr GraphNodeRef::freed() const {
 
 namespace {
 
-std::string hexadecimal(CUdeviceptr address) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
-  return text;
-}
+using detail::hexadecimal;
+
 std::string hexadecimal(const void* handle) {
   return hexadecimal(reinterpret_cast<CUdeviceptr>(handle));
 }

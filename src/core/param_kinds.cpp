@@ -2,14 +2,12 @@
 // param_kinds.cpp: reads the kinds of kernel parameters from PTX and from mangled names.
 #include "core/param_kinds.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdlib>
-#include <memory>
 #include <utility>
+
+#include "core/text.hpp"
 
 namespace cucore::detail {
 namespace {
@@ -187,13 +185,9 @@ void add_params_of_ptx(std::string_view ptx, DeclaredParams& params) {
 
 std::vector<DeclaredParam> params_of_mangled_name(const std::string& symbol) {
   std::vector<DeclaredParam> declared;
-  if (!symbol.starts_with("_Z")) return declared;
-  int status = -1;
-  const std::unique_ptr<char, decltype(&std::free)> text{
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free};
-  if (status != 0 || text == nullptr) return declared;
   // "void name<...>(first, second)": the list is the last group in parentheses.
-  std::string_view list{text.get()};
+  const std::string text = demangled(symbol);
+  std::string_view list{text};
   if (!list.ends_with(')')) return declared;
   std::size_t open = list.size();
   for (int depth = 0; open-- > 0;) {

@@ -2,18 +2,15 @@
 // shared_buffer.cpp: buffers between processes that know of each other by plain bytes.
 #include "cucore/shared_buffer.hpp"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "core/exporter.hpp"
@@ -103,8 +100,7 @@ PoolName name_of(const std::shared_ptr<MemoryPool>& pool) {
   const auto found = all.named.find(pool.get());
   if (found != all.named.end()) return found->second.name;
   PoolName name{};
-  if (getrandom(name.data(), name.size(), 0) != static_cast<ssize_t>(name.size()))
-    throw std::system_error{errno, std::generic_category(), "getrandom"};
+  detail::fill_randomly(name.data(), name.size());
   all.named[pool.get()] = {pool, name};
   return name;
 }

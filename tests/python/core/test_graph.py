@@ -274,10 +274,11 @@ def test_the_graph_is_a_picture_without_other_programs(tmp_path, monkeypatch, ke
 
 
 def test_the_picture_names_c_functions_templates_and_graphs_inside_graphs(device, stream, cell):
-    source = "template <class T> __global__ void scale(T* x) { *x *= 2; }"
+    source = """template <class T> __global__ void scale(T* x) { *x *= 2; }
+    extern "C" __global__ void f(int* x) { ++*x; }"""  # f is not a mangled name, though it is the code of a type
     code = Program(source, "c++").compile("cubin", name_expressions=["scale<int>"])
     child = GraphDefinition()
-    child.launch(ONE, code.get_kernel("scale<int>"), cell)
+    child.launch(ONE, code.get_kernel("scale<int>"), cell).launch(ONE, code.get_kernel("f"), cell)
     definition = GraphDefinition()
     definition.embed(child)
     definition.callback(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: None))
@@ -285,7 +286,7 @@ def test_the_picture_names_c_functions_templates_and_graphs_inside_graphs(device
         element.text
         for element in ElementTree.fromstring(definition._repr_svg_()).iter("{http://www.w3.org/2000/svg}text")
     ]
-    assert {"child graph", "kernel", "scale<int>", "host function", "a C function"} <= set(texts)
+    assert {"child graph", "kernel", "scale<int>", "f", "host function", "a C function"} <= set(texts)
 
 
 @pytest.mark.cpu_only

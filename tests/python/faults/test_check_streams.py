@@ -10,7 +10,18 @@ pytestmark = pytest.mark.skipif(ON_GPU, reason="about the CPU device alone")
 
 RACE = {"CUCORE_CHECK": "race"}
 WIDTHS = ["", "1"]  # vector code, and the scalar path
-# The pair runs `first` in stream `a` and `second` in stream `b`; `between` may order them.
+# Runs `first` in stream `a` and `second` in stream `b`; `between` may order them.
+RUN = """
+    try:
+        {first}
+        {between}
+        {second}
+        a.sync()
+        b.sync()
+        print("0")
+    except CUDAError as error:
+        print(int(error.code), str(error))
+"""
 PAIR = """
     a, b = device.create_stream(), device.create_stream()
     error, memory = driver.cuMemAlloc(4096)
@@ -23,16 +34,7 @@ PAIR = """
         launch(stream, LaunchConfig(grid=1, block=64), kernel, ctypes.c_uint64(int(memory)))
     def number(stream):
         return int(stream.handle)
-    try:
-        {first}
-        {between}
-        {second}
-        a.sync()
-        b.sync()
-        print("0")
-    except CUDAError as error:
-        print(int(error.code), str(error))
-"""
+""" + RUN
 WRITE, READ, SHIFTED = "start({}, writer)", "start({}, reader)", "start({}, shifted)"
 FILL = "assert driver.cuMemsetD32Async(memory, 7, 64, number({}))[0] == 0"
 COPY_IN = "assert driver.cuMemcpyDtoDAsync(memory, other, 256, number({}))[0] == 0"
@@ -123,16 +125,7 @@ ARRAY = """
         assert driver.cuMemcpy2DAsync(box, int(stream.handle))[0] == 0
     def store(stream):
         launch(stream, LaunchConfig(grid=1, block=64), writer, ctypes.c_uint64(int(surface)))
-    try:
-        {first}
-        {between}
-        {second}
-        a.sync()
-        b.sync()
-        print("0")
-    except CUDAError as error:
-        print(int(error.code), str(error))
-"""
+""" + RUN
 
 
 @pytest.mark.promise("Check mode finds races between operations of different streams")
