@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "protection.hpp"
+#include "python/foreign_threads.hpp"
 
 namespace cucore::python {
 
@@ -76,12 +77,17 @@ class WithoutGil {
 class WithGil {
  public:
   WithGil() noexcept {
+    if (PyGILState_GetThisThreadState() == nullptr) {
+      if (!foreign_threads.enter()) return;
+      is_foreign_ = true;
+    }
     if (interpreter_is_ending() && PyGILState_Check() == 0) return;
     state_ = run_or_sleep([] { return PyGILState_Ensure(); });
     held_ = true;
   }
   ~WithGil() {
     if (held_) PyGILState_Release(state_);
+    if (is_foreign_) foreign_threads.leave();
   }
   WithGil(const WithGil&) = delete;
   WithGil& operator=(const WithGil&) = delete;
@@ -90,6 +96,7 @@ class WithGil {
  private:
   PyGILState_STATE state_{};
   bool held_ = false;
+  bool is_foreign_ = false;  // Python did not start this thread: it is counted
 };
 
 }  // namespace cucore::python

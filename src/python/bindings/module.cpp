@@ -7,6 +7,7 @@
 #include "cucore/graph.hpp"
 #include "cucore/pathfinder.hpp"
 #include "engine.hpp"
+#include "python/foreign_threads.hpp"
 
 namespace cucore::bindings {
 
@@ -147,17 +148,6 @@ void warn_fallback(const char* text) {
   if (failed) throw std::runtime_error("the warning about the CPU device was turned into an error");
 }
 
-/// A graph's callables go on a thread of Python, where they may call CUDA.
-void schedule_release() {
-  if (Py_IsInitialized() == 0) return;
-  Py_AddPendingCall(
-      [](void*) {
-        release_deferred_owners();
-        return 0;
-      },
-      nullptr);  // refused when many wait already, one of which will do it
-}
-
 /// symbols(module): the C names of all functions.
 PyObject* symbols(PyObject*, PyObject* args) {
   const char* module = nullptr;
@@ -260,6 +250,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__bindings() {
     return nullptr;
   }
   cucore::on_cpu_fallback(warn_fallback);
-  cucore::set_release_hook(schedule_release);
+  cucore::set_release_hook(cucore::python::schedule_release);
+  cucore::python::close_to_foreign_threads_at_exit();
   return module;
 }

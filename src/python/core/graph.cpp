@@ -354,17 +354,6 @@ void bind_exec(nb::module_& m) {
 
 }  // namespace
 
-/// On a thread of the driver, where nothing can be dropped: the interpreter's main thread will.
-static void schedule_release() {
-  if (interpreter_is_ending()) return;
-  Py_AddPendingCall(
-      [](void*) {
-        release_deferred_owners();
-        return 0;
-      },
-      nullptr);  // refused when many wait already, one of which will do it
-}
-
 GraphCompleteOptions complete_options(nb::handle options, Stream& upload) {
   GraphCompleteOptions read;
   if (options.is_none()) return read;

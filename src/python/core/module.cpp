@@ -9,6 +9,7 @@
 #include "core/waiting.hpp"
 #include "kept.hpp"
 #include "python/at_exit.hpp"
+#include "python/foreign_threads.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -43,6 +44,7 @@ constexpr cucore::detail::WaitHooks kWithoutGil{
 NB_MODULE(_core, m) {
   m.doc() = "The C++ half of cuda.core.";
   cucore::detail::wait_hooks.store(&kWithoutGil);
+  cucore::python::close_to_foreign_threads_at_exit();
   // Objects that live until the interpreter ends are the user's business; our own tests ask for the
   // report.
   nb::set_leak_warnings(std::getenv("CUCORE_LEAK_WARNINGS") != nullptr);

@@ -65,16 +65,18 @@ began = threading.Event()
 
 def sleep(*_):
     began.set()
-    time.sleep(0.5)  # when it is over, the interpreter is on its way out
+    time.sleep(SECONDS)
+    print("ended", flush=True)
 
 class Slow:
     def __del__(self, sleep=time.sleep):
-        sleep(1.5)  # the interpreter is taking its modules apart
+        sleep(2.5)  # the interpreter is taking its modules apart
 
 sys.modules["slow"] = Slow()  # destroyed with the modules, while other code may still use the globals
 """
 
 
+@pytest.mark.parametrize("seconds, printed", [(0.5, "ended\n"), (2.0, "")], ids=["half a second", "two seconds"])
 @pytest.mark.parametrize(
     "queue",
     [
@@ -84,10 +86,26 @@ sys.modules["slow"] = Slow()  # destroyed with the modules, while other code may
     ],
     ids=["graph", "host function", "stream callback"],
 )
-def test_exit_while_a_callback_sleeps_is_silent(child, queue):
-    """Python terminates a thread that requests the GIL after shutdown; that must not unwind through the driver."""
-    status, out, err = child.run(f"{SLEEPING}\n{queue}\nbegan.wait()")
-    assert (status, out, err) == (0, "", "")
+def test_exit_while_a_callback_sleeps_is_silent(child, queue, seconds, printed):
+    """Exit waits a second for a running callback. Python terminates a thread that requests the GIL after shutdown; that
+    must not unwind through the driver."""
+    status, out, err = child.run(f"{SLEEPING.replace('SECONDS', str(seconds))}\n{queue}\nbegan.wait()")
+    assert (status, out, err) == (0, printed, "")
+
+
+MANY = """
+from cuda.bindings import driver
+setup()
+for _ in range(300):
+    driver.cuLaunchHostFunc(stream.handle, lambda *_: None, None)
+"""
+
+
+def test_exit_between_two_callbacks_is_silent(child):
+    """A thread of the driver is about to take the GIL when the interpreter finalizes: many processes, few processors."""
+    started = [child.start(MANY) for _ in range(4 * os.cpu_count())]
+    ends = [(*process.communicate(), process.returncode) for process in started]
+    assert ends == [("", "", 0)] * len(ends)
 
 
 BEGINS_QUICKLY = """
