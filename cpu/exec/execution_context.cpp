@@ -31,12 +31,11 @@ std::string last_fault_report() {
 }
 
 void ExecutionContext::break_with(CUresult code, std::string text) noexcept {
-  CUresult none = CUDA_SUCCESS;
-  if (!error_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) return;
-  if (text.empty()) return;
   Report& r = report();
-  const std::lock_guard lock{r.mutex};
-  r.text = std::move(text);
+  const std::lock_guard lock{r.mutex};  // a thread that reads the error then finds its report
+  CUresult none = CUDA_SUCCESS;
+  if (error_.compare_exchange_strong(none, code, std::memory_order_acq_rel))
+    r.text = std::move(text);
 }
 
 void ExecutionContext::break_with_current_exception() noexcept {

@@ -277,6 +277,28 @@ TEST_F(FreedMemory, OtherContextsAndLaterWorkAreUnaffected) {
   EXPECT_OK(cuCtxDestroy(other));
 }
 
+TEST_F(FreedMemory, ThreadThatSeesTheErrorFindsItsReport) {
+  register_host();
+  lose_host();
+  for (int round = 0; round < 200; ++round) {
+    CUcontext own = nullptr;
+    ASSERT_OK(cuCtxCreate(&own, nullptr, 0, 0));
+    CUstream stream = nullptr;
+    ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    ASSERT_OK(cuLaunchHostFunc(
+        stream, [](void*) { usleep(100); }, nullptr));
+    const CUresult queued = cuMemcpyHtoDAsync(device_, host_ + round, 256, stream);
+    ASSERT_TRUE(queued == CUDA_SUCCESS || queued == CUDA_ERROR_ILLEGAL_ADDRESS) << queued;
+    CUresult seen = CUDA_ERROR_NOT_READY;
+    while (seen == CUDA_ERROR_NOT_READY) seen = cuStreamQuery(stream);
+    EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, seen);
+    ASSERT_EQ(0u, std::string{cucoreGetLastFaultReport()}.find("copy of 256 bytes from " +
+                                                               hex(host_ + round)))
+        << "round " << round << ": " << cucoreGetLastFaultReport();
+    EXPECT_OK(cuCtxDestroy(own));
+  }
+}
+
 /// An illegal access of the program itself.
 void poke() {
   volatile std::uintptr_t nowhere = 64;
