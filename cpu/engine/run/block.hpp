@@ -68,17 +68,6 @@ class FiberQueue {
     }
     return fiber;
   }
-  /// Takes the fiber at this position.
-  Fiber* take(std::size_t index) {
-    if (index == 0) return pop();
-    Fiber* before = head_;
-    for (; index > 1; --index) before = before->next;
-    Fiber* const fiber = before->next;
-    before->next = fiber->next;
-    if (fiber == tail_) tail_ = before;
-    --size_;
-    return fiber;
-  }
   void clear() {
     head_ = nullptr;
     size_ = 0;

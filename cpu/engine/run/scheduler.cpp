@@ -23,6 +23,7 @@ schedule::ThreadId thread_id(const Fiber& fiber) {
 
 void Scheduler::begin(std::uint32_t fibers_per_block) {
   fibers_per_block_ = fibers_per_block;
+  ready_.set_indexed(worker_.grid().schedule() != nullptr);
   yields_ = block_yields_ = live_fibers_ = 0;
   all_yielded_ = starts_first_ = false;
   idle_rounds_ = 0;

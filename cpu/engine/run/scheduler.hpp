@@ -10,6 +10,7 @@
 #include "cpu/engine/run/block.hpp"
 #include "cpu/engine/run/fiber.hpp"
 #include "cpu/engine/run/grid.hpp"
+#include "cpu/engine/run/ready_queue.hpp"
 
 namespace cucpu {
 
@@ -108,7 +109,7 @@ class Scheduler {
   FiberEntry* const entry_;
   std::uint32_t fibers_per_block_ = 1;
   Fiber* current_ = nullptr;
-  FiberQueue ready_;
+  ReadyQueue ready_;
   StackPool stacks_;
   /// The stack of the fiber that ended last. It is in use until the next switch, so it returns to
   /// the pool when the next fiber ends.

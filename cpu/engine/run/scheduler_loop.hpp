@@ -83,6 +83,7 @@ bool SchedulerLoop<Derived>::start_cluster() {
       block.started = 0;
       block.live = fibers_per_block_;
       live_fibers_ += block.live;
+      ready_.reserve(live_fibers_);
       if (block.fibers.size() < block.live) block.fibers = std::vector<Fiber>(block.live);
       for (std::uint32_t i = 0; i < block.live; ++i) block.fibers[i].wait = Wait::kUnstarted;
       derived().begin_block(block);

@@ -45,13 +45,17 @@ std::uint64_t next_launch() {
 }  // namespace
 
 RandomSchedule::RandomSchedule(Options options, std::uint64_t clusters, bool cooperative)
-    : options_{std::move(options)}, launch_{next_launch()}, clusters_{clusters} {
+    : options_{std::move(options)},
+      launch_{next_launch()},
+      hash_{mix(mix(options_.seed) ^ launch_)},
+      clusters_{clusters} {
   // Bugs differ in how many switches they need: a seed decides how frequent they are.
   static constexpr std::uint32_t kFrequencies[] = {2, 5, 16, 64};
   static constexpr std::uint64_t kResidents[] = {1, 2, 4, 16, 256, ~std::uint64_t{0}};
   constexpr std::uint64_t kMostPermuted = 1u << 31;  // so that products of two fit 64 bits
+  const std::uint64_t of_grid = hash_of({0, 0});
   auto pick = [&, n = std::uint64_t{0}](const auto& values) mutable {
-    return values[random({0, 0}, n++, kGrid) % std::size(values)];
+    return values[random(of_grid, n++, kGrid) % std::size(values)];
   };
   preempt_one_in_ = pick(kFrequencies);
   delay_one_in_ = pick(kFrequencies);
@@ -60,33 +64,34 @@ RandomSchedule::RandomSchedule(Options options, std::uint64_t clusters, bool coo
   old_one_in_ = pick(kFrequencies);
   if (cooperative || options_.in_order) {
     most_resident_ = ~std::uint64_t{0};
-  } else if (clusters > 1 && clusters <= kMostPermuted && random({0, 0}, 10, kGrid) % 2 == 0) {
+  } else if (clusters > 1 && clusters <= kMostPermuted && random(of_grid, 10, kGrid) % 2 == 0) {
     // index * factor + offset visits every cluster once if the factor is coprime to their number.
-    offset_ = random({0, 0}, 11, kGrid) % clusters;
-    factor_ = random({0, 0}, 12, kGrid) % clusters;
+    offset_ = random(of_grid, 11, kGrid) % clusters;
+    factor_ = random(of_grid, 12, kGrid) % clusters;
     while (std::gcd(factor_, clusters) != 1) ++factor_;
   }
 }
 
-std::uint64_t RandomSchedule::random(ThreadId id, std::uint64_t number,
-                                     std::uint64_t purpose) const {
-  std::uint64_t hash = mix(options_.seed);
-  for (const std::uint64_t part : {launch_, id.block, std::uint64_t{id.thread}, number, purpose})
-    hash = mix(hash ^ part);
-  return hash;
+std::uint64_t RandomSchedule::hash_of(ThreadId id) const {
+  return mix(mix(hash_ ^ id.block) ^ id.thread);
+}
+
+std::uint64_t RandomSchedule::random(std::uint64_t hash, std::uint64_t number,
+                                     std::uint64_t purpose) {
+  return mix(mix(hash ^ number) ^ purpose);
 }
 
 std::uint64_t RandomSchedule::cluster(std::uint64_t index) const {
   return factor_ == 1 && offset_ == 0 ? index : (index * factor_ + offset_) % clusters_;
 }
 
-bool RandomSchedule::happens(Event::Kind kind, ThreadId id, std::uint64_t point,
-                             std::uint32_t one_in, std::uintptr_t pc) {
+bool RandomSchedule::happens(Event::Kind kind, ThreadId id, const Thread& thread,
+                             std::uint64_t point, std::uint32_t one_in, std::uintptr_t pc) {
   if (options_.in_order) return false;
   const Purpose purpose = kind == Event::Kind::preempt ? kPreempt
                           : kind == Event::Kind::delay ? kDelay
                                                        : kOld;
-  if (random(id, point, purpose) % one_in != 0) return false;
+  if (random(thread.hash, point, purpose) % one_in != 0) return false;
   const Event event{kind, launch_, id.block, id.thread, point};
   if (options_.kept && !options_.kept->contains(event)) return false;
   if (!options_.log.empty()) logged_.push_back({event, pc});
@@ -94,16 +99,22 @@ bool RandomSchedule::happens(Event::Kind kind, ThreadId id, std::uint64_t point,
 }
 
 RandomSchedule::Thread& RandomSchedule::thread_of(ThreadId id) {
-  return threads_.try_emplace(id, Thread{.sees = time_}).first->second;
+  if (last_thread_ && last_ == id) return *last_thread_;
+  last_ = id;
+  auto found = threads_.find(id);
+  if (found == threads_.end())
+    found = threads_.try_emplace(id, Thread{.hash = hash_of(id), .sees = time_}).first;
+  last_thread_ = &found->second;
+  return *last_thread_;
 }
 
 bool RandomSchedule::preempts(ThreadId id, std::uintptr_t pc) {
   Thread& thread = thread_of(id);
   note_atomic(thread);
   const std::uint64_t point = thread.point++;
-  commit_random(thread.delayed, random(id, point, kCommit));
-  commit_random(of_ended_, random(id, point, kCommitEnded));
-  return happens(Event::Kind::preempt, id, point, preempt_one_in_, pc);
+  if (!thread.delayed.empty()) commit_random(thread.delayed, random(thread.hash, point, kCommit));
+  if (!of_ended_.empty()) commit_random(of_ended_, random(thread.hash, point, kCommitEnded));
+  return happens(Event::Kind::preempt, id, thread, point, preempt_one_in_, pc);
 }
 
 std::size_t RandomSchedule::choose(ThreadId id, std::size_t count) {
@@ -111,7 +122,7 @@ std::size_t RandomSchedule::choose(ThreadId id, std::size_t count) {
   const auto found = threads_.find(id);
   const std::uint64_t number =
       found == threads_.end() ? ~std::uint64_t{0} : found->second.choices++;
-  return static_cast<std::size_t>(random(id, number, kChoose) % count);
+  return static_cast<std::size_t>(random(hash_of(id), number, kChoose) % count);
 }
 
 void RandomSchedule::remember(ThreadId writer, const std::byte* address, std::size_t bytes) {
@@ -127,13 +138,41 @@ void RandomSchedule::remember(ThreadId writer, const std::byte* address, std::si
   }
 }
 
+std::size_t RandomSchedule::WordTimes::find(std::uintptr_t word) const {
+  const std::size_t mask = entries_.size() - 1;
+  std::size_t i = static_cast<std::size_t>(mix(word)) & mask;
+  while (entries_[i].round == round_ && entries_[i].word != word) i = (i + 1) & mask;
+  return i;
+}
+
+std::uint64_t RandomSchedule::WordTimes::at(std::uintptr_t word) const {
+  if (size_ == 0) return 0;
+  const Entry& entry = entries_[find(word)];
+  return entry.round == round_ ? entry.time : 0;
+}
+
+void RandomSchedule::WordTimes::raise(std::uintptr_t word, std::uint64_t time) {
+  if (2 * size_ >= entries_.size()) {  // at most half of them are used
+    std::vector<Entry> old(std::max<std::size_t>(8, 2 * entries_.size()));
+    std::swap(old, entries_);
+    for (const Entry& entry : old)
+      if (entry.round == round_) entries_[find(entry.word)] = entry;
+  }
+  Entry& entry = entries_[find(word)];
+  if (entry.round == round_) {
+    entry.time = std::max(entry.time, time);
+  } else {
+    entry = {word, time, round_};
+    ++size_;
+  }
+}
+
 std::uint64_t RandomSchedule::seen(const Thread& thread, const std::byte* address,
                                    std::size_t bytes) {
   std::uint64_t time = thread.sees;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   for (std::uintptr_t word = begin / kWord; word <= (begin + bytes - 1) / kWord; ++word)
-    if (const auto found = thread.read.find(word); found != thread.read.end())
-      time = std::max(time, found->second);
+    time = std::max(time, thread.read.at(word));
   return time;
 }
 
@@ -145,10 +184,8 @@ void RandomSchedule::note_read(Thread& thread, const std::byte* address, std::si
     return;
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  for (std::uintptr_t word = begin / kWord; word <= (begin + bytes - 1) / kWord; ++word) {
-    std::uint64_t& last = thread.read[word];
-    last = std::max(last, time);
-  }
+  for (std::uintptr_t word = begin / kWord; word <= (begin + bytes - 1) / kWord; ++word)
+    thread.read.raise(word, time);
 }
 
 void RandomSchedule::see_memory(ThreadId id) {
@@ -162,6 +199,11 @@ bool RandomSchedule::load(ThreadId id, const std::byte* address, std::byte* valu
   before_access(id, address, bytes);
   Thread& thread = thread_of(id);
   if (options_.in_order) return false;
+  const std::uint64_t point = thread.point - 1;
+  if (random(thread.hash, point, kOld) % old_one_in_ != 0) {
+    note_read(thread, address, bytes, time_);
+    return false;
+  }
   // The stores to these bytes that the load may miss, the last one first. It sees its own.
   const std::uint64_t must_see = std::max(seen(thread, address, bytes), forgotten_);
   std::vector<const Replaced*> missed;
@@ -170,12 +212,11 @@ bool RandomSchedule::load(ThreadId id, const std::byte* address, std::byte* valu
     if (at->writer == id) break;
     missed.push_back(&*at);
   }
-  const std::uint64_t point = thread.point - 1;
-  if (missed.empty() || random(id, point, kOld) % old_one_in_ != 0) {
+  if (missed.empty()) {
     note_read(thread, address, bytes, time_);
     return false;
   }
-  missed.resize(1 + random(id, point, kChooseOld) % missed.size());
+  missed.resize(1 + random(thread.hash, point, kChooseOld) % missed.size());
   std::vector<std::byte> old(address, address + bytes);
   for (const Replaced* replaced : missed) {
     const std::byte* const begin = std::max(address, replaced->address);
@@ -184,7 +225,7 @@ bool RandomSchedule::load(ThreadId id, const std::byte* address, std::byte* valu
               replaced->value.data() + (end - replaced->address), old.data() + (begin - address));
   }
   if (std::equal(old.begin(), old.end(), address) ||
-      !happens(Event::Kind::old, id, point, old_one_in_, pc)) {
+      !happens(Event::Kind::old, id, thread, point, old_one_in_, pc)) {
     note_read(thread, address, bytes, time_);
     return false;
   }
@@ -202,8 +243,8 @@ void RandomSchedule::commit(const DelayedStore& store) {
 }
 
 /// In program order: two stores to the same bytes keep their order.
-void RandomSchedule::commit_overlapping(std::deque<DelayedStore>& delayed, const std::byte* address,
-                                        std::size_t bytes) {
+void RandomSchedule::commit_overlapping(std::vector<DelayedStore>& delayed,
+                                        const std::byte* address, std::size_t bytes) {
   for (auto at = delayed.begin(); at != delayed.end();) {
     if (at->overlaps(address, bytes)) {
       commit(*at);
@@ -215,7 +256,7 @@ void RandomSchedule::commit_overlapping(std::deque<DelayedStore>& delayed, const
 }
 
 /// Delayed stores become visible one by one, in an order of their own.
-void RandomSchedule::commit_random(std::deque<DelayedStore>& delayed, std::uint64_t random) {
+void RandomSchedule::commit_random(std::vector<DelayedStore>& delayed, std::uint64_t random) {
   if (delayed.empty() || random % commit_one_in_ != 0) return;
   const DelayedStore store = delayed[random / commit_one_in_ % delayed.size()];
   commit_overlapping(delayed, store.address, store.bytes);
@@ -227,7 +268,7 @@ void RandomSchedule::store(ThreadId id, std::byte* address, const std::byte* val
   DelayedStore store{id, address, {}, bytes};
   const bool fits = bytes <= store.value.size();
   if (fits) std::memcpy(store.value.data(), value, bytes);
-  if (fits && happens(Event::Kind::delay, id, thread.point - 1, delay_one_in_, pc)) {
+  if (fits && happens(Event::Kind::delay, id, thread, thread.point - 1, delay_one_in_, pc)) {
     // A store to an address that cannot be written faults here, not when it becomes visible.
     volatile std::byte* const first = address;
     *first = *first;
@@ -283,6 +324,7 @@ void RandomSchedule::end(ThreadId id, std::span<const std::byte> shared) {
     else
       of_ended_.push_back(store);
   }
+  if (last_thread_ == &thread) last_thread_ = nullptr;
   threads_.erase(found);
 }
 

@@ -97,13 +97,37 @@ class RandomSchedule {
       return other < address + bytes && address < other + length;
     }
   };
+  /// Times of words of memory. A hash table with open addressing: a thread accesses it at every
+  /// load, and most of them read few words before they forget them at a barrier.
+  class WordTimes {
+   public:
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] std::uint64_t at(std::uintptr_t word) const;  ///< 0: none
+    void raise(std::uintptr_t word, std::uint64_t time);        ///< to this time at least
+    void clear() {
+      size_ = 0;
+      ++round_;
+    }
+
+   private:
+    struct Entry {
+      std::uintptr_t word;
+      std::uint64_t time;
+      std::uint64_t round;  ///< the entry is empty unless it is of this round
+    };
+    [[nodiscard]] std::size_t find(std::uintptr_t word) const;  ///< its entry, or the empty one
+    std::vector<Entry> entries_;                                ///< none, or a power of two
+    std::size_t size_ = 0;
+    std::uint64_t round_ = 1;
+  };
   struct Thread {
+    std::uint64_t hash;  ///< of seed, launch, block and thread
     std::uint64_t sees;  ///< the thread sees all stores up to this time
     /// Later times up to which it sees single words, because it has read them.
-    std::unordered_map<std::uintptr_t, std::uint64_t> read{};
+    WordTimes read{};
     std::uint64_t point = 0;
     std::uint64_t choices = 0;
-    std::deque<DelayedStore> delayed;  ///< in program order
+    std::vector<DelayedStore> delayed{};  ///< in program order
     // The last atomic operation: whether it changed memory is known at the next access.
     const std::byte* atomic = nullptr;
     std::size_t atomic_bytes = 0;
@@ -115,8 +139,12 @@ class RandomSchedule {
     }
   };
 
-  [[nodiscard]] std::uint64_t random(ThreadId, std::uint64_t number, std::uint64_t purpose) const;
-  bool happens(Event::Kind, ThreadId, std::uint64_t point, std::uint32_t one_in, std::uintptr_t pc);
+  [[nodiscard]] std::uint64_t hash_of(ThreadId) const;
+  /// `hash`: hash_of() a thread.
+  [[nodiscard]] static std::uint64_t random(std::uint64_t hash, std::uint64_t number,
+                                            std::uint64_t purpose);
+  bool happens(Event::Kind, ThreadId, const Thread&, std::uint64_t point, std::uint32_t one_in,
+               std::uintptr_t pc);
   Thread& thread_of(ThreadId);
   /// Keeps the bytes that the thread is about to replace.
   void remember(ThreadId, const std::byte* address, std::size_t bytes);
@@ -125,22 +153,25 @@ class RandomSchedule {
                                           std::size_t bytes);
   static void note_read(Thread&, const std::byte* address, std::size_t bytes, std::uint64_t time);
   void commit(const DelayedStore&);
-  void commit_overlapping(std::deque<DelayedStore>&, const std::byte* address, std::size_t bytes);
-  void commit_random(std::deque<DelayedStore>&, std::uint64_t random);
+  void commit_overlapping(std::vector<DelayedStore>&, const std::byte* address, std::size_t bytes);
+  void commit_random(std::vector<DelayedStore>&, std::uint64_t random);
   void note_atomic(Thread&);
 
   const Options options_;
   const std::uint64_t launch_;
+  const std::uint64_t hash_;  ///< of seed and launch
   const std::uint64_t clusters_;
   std::uint64_t most_resident_;
   std::uint64_t factor_ = 1, offset_ = 0;  ///< the order of the clusters
   std::uint32_t preempt_one_in_, delay_one_in_, commit_one_in_, old_one_in_;
   std::unordered_map<ThreadId, Thread, Hash> threads_;
-  std::deque<DelayedStore> of_ended_;  ///< delayed stores of threads that have ended
-  std::uint64_t time_ = 0;             ///< stores and atomic operations of the grid
-  std::uint64_t forgotten_ = 0;        ///< the time of the last one that is not in replaced_
-  std::deque<Replaced> replaced_;      ///< in the order of time, a bounded number
-  std::uint64_t waits_ = 0;            ///< since memory changed
+  ThreadId last_{};  ///< the thread found last
+  Thread* last_thread_ = nullptr;
+  std::vector<DelayedStore> of_ended_;  ///< delayed stores of threads that have ended
+  std::uint64_t time_ = 0;              ///< stores and atomic operations of the grid
+  std::uint64_t forgotten_ = 0;         ///< the time of the last one that is not in replaced_
+  std::deque<Replaced> replaced_;       ///< in the order of time, a bounded number
+  std::uint64_t waits_ = 0;             ///< since memory changed
   std::chrono::steady_clock::time_point changed_ = std::chrono::steady_clock::now();
   struct Logged {
     Event event;
