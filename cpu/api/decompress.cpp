@@ -10,6 +10,8 @@
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/memory.hpp"
+#include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/engine.hpp"
 #include "cpu/exec/memory_access.hpp"
 #include "cpu/exec/ops.hpp"
 
@@ -45,6 +47,12 @@ void decompress(const CUmemDecompressParams& p) {
     default:
       bytes = lz4_decompress_block(in, out);
       break;
+  }
+  if (cucpu::check::kinds_in_environment() != 0) [[unlikely]] {
+    cucpu::check_host_write(reinterpret_cast<std::uintptr_t>(p.dst), bytes.value_or(0));
+    if (p.dstActBytes)
+      cucpu::check_host_write(reinterpret_cast<std::uintptr_t>(p.dstActBytes),
+                              sizeof *p.dstActBytes);
   }
   access_memory(
       [&] {

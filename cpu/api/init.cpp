@@ -18,6 +18,7 @@
 #include "cpu/device/peer_access.hpp"
 #include "cpu/device/texture.hpp"
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/check/memory.hpp"
 #include "cpu/engine/check/operations.hpp"
 #include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/engine.hpp"
@@ -188,6 +189,7 @@ void initialize() {
                          a->device >= 0;
     return cucpu::AllocationView{a->base, a->size, a->id, tracked};
   };
+  cucpu::g_find_array = TrackedArray::find;
   try {
     if (cucpu::check::Options::from_environment().leaks) cucpu::allocation_stacks::start();
     cucpu::operations::start();

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <map>
+#include <shared_mutex>
 
+#include "cpu/engine/check/kinds.hpp"
 #include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {
@@ -68,6 +72,17 @@ constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDS
                                  CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT |
                                  kMappedLater;
 
+/// The memory of arrays, by address. Never destroyed: host threads may outlive static objects.
+struct TrackedArrays {
+  std::shared_mutex mutex;
+  std::map<std::uintptr_t, AllocationView> by_base;
+
+  static TrackedArrays& get() {
+    static auto* const arrays = new TrackedArrays;
+    return *arrays;
+  }
+};
+
 std::size_t round_up(std::size_t value, std::size_t align) {
   return (value + align - 1) / align * align;
 }
@@ -109,6 +124,31 @@ AllocationRef reserve_tiles(std::size_t bytes) {
 }
 
 }  // namespace
+
+TrackedArray::TrackedArray(const Allocation& memory) {
+  if ((check::kinds_in_environment() & check::kInit) == 0) return;
+  TrackedArrays& all = TrackedArrays::get();
+  const std::lock_guard lock{all.mutex};
+  all.by_base[memory.base] = {memory.base, memory.size, memory.id, true};
+  base_ = memory.base;
+}
+
+TrackedArray::~TrackedArray() {
+  if (base_ == 0) return;
+  TrackedArrays& all = TrackedArrays::get();
+  const std::lock_guard lock{all.mutex};
+  all.by_base.erase(base_);
+}
+
+std::optional<AllocationView> TrackedArray::find(std::uintptr_t address) {
+  TrackedArrays& all = TrackedArrays::get();
+  const std::shared_lock lock{all.mutex};
+  const auto after = all.by_base.upper_bound(address);
+  if (after == all.by_base.begin()) return std::nullopt;
+  const AllocationView& before = std::prev(after)->second;
+  if (address - before.base >= before.size) return std::nullopt;
+  return before;
+}
 
 ArrayLayout::ArrayLayout(const CUDA_ARRAY3D_DESCRIPTOR& d)
     : element{format_bytes(d.Format) * d.NumChannels},
@@ -157,7 +197,10 @@ Array::Array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& d, const ArrayLayo
     memory_ = OwnedMemory{later ? reserve_tiles(tile_bytes())
                                 : allocate_memory(bytes(), 512, &context.device.budget)};
     data = reinterpret_cast<char*>(memory_->base);
-    if (later) tiles = std::make_shared<TileSet>(data, memory_->size);
+    if (later)
+      tiles = std::make_shared<TileSet>(data, memory_->size);
+    else
+      tracked_ = TrackedArray{*memory_.record()};
   }
   context.adopt(*this);
 }
@@ -200,6 +243,7 @@ MipmappedArray::MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& 
   } else {
     memory_ =
         OwnedMemory{place ? place(bytes) : allocate_memory(bytes, 512, &context.device.budget)};
+    if (!place) tracked_ = TrackedArray{*memory_.record()};  // others write external memory
   }
   for (Level& l : levels)
     l.data = reinterpret_cast<char*>(memory_->base + reinterpret_cast<std::uintptr_t>(l.data));

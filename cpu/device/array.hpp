@@ -6,9 +6,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "cpu/device/context.hpp"
+#include "cpu/engine/engine.hpp"
 #include "cpu/engine/runtime/texture.hpp"
 
 namespace cucpu::driver {
@@ -50,6 +53,24 @@ class TileSet {
   const std::unique_ptr<std::atomic<std::uint8_t>[]> mapped;
 };
 
+/// Lets init checks find the memory of an array by address; without them it does nothing.
+class TrackedArray {
+ public:
+  TrackedArray() = default;
+  explicit TrackedArray(const Allocation& memory);
+  TrackedArray(const TrackedArray&) = delete;
+  TrackedArray& operator=(TrackedArray&& other) noexcept {
+    std::swap(base_, other.base_);
+    return *this;
+  }
+  ~TrackedArray();
+  /// Thread-safe.
+  static std::optional<AllocationView> find(std::uintptr_t address);
+
+ private:
+  std::uintptr_t base_ = 0;  ///< 0: none
+};
+
 /// Flags of arrays without memory of their own.
 inline constexpr unsigned kMappedLater = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 
@@ -80,6 +101,7 @@ class Array final : public Handled<Array, CUarray, Kind::array>, public ContextR
   Ref<Context> context_;
   Ref<Object> owner_;
   OwnedMemory memory_;
+  TrackedArray tracked_;
 };
 
 class MipmappedArray final : public Handled<MipmappedArray, CUmipmappedArray, Kind::mipmap>,
@@ -111,6 +133,7 @@ class MipmappedArray final : public Handled<MipmappedArray, CUmipmappedArray, Ki
  private:
   Ref<Context> context_;
   OwnedMemory memory_;
+  TrackedArray tracked_;
   std::mutex mutex_;
   std::vector<CUarray> handles_;
 };

@@ -64,6 +64,20 @@ void check_order(const char* first, std::size_t pitch, std::size_t row, std::siz
   }
 }
 
+struct Extent {
+  std::size_t width, height, depth;  ///< width in bytes
+};
+
+/// Init checks: these rows are initialized.
+void note_written(const char* first, Extent box, std::size_t pitch, std::size_t slice) {
+  if ((check::kinds_in_environment() & check::kInit) == 0) return;
+  if (pitch == box.width) box.width *= std::exchange(box.height, 1);
+  if (box.height == 1 && slice == box.width) box.width *= std::exchange(box.depth, 1);
+  for (std::size_t z = 0; z < box.depth; ++z)
+    for (std::size_t y = 0; y < box.height; ++y)
+      check_host_write(reinterpret_cast<std::uintptr_t>(first) + z * slice + y * pitch, box.width);
+}
+
 template <class T>
 void fill_row(char* row, T value, std::size_t count) {
   std::fill_n(reinterpret_cast<T*>(row), count, value);
@@ -249,9 +263,7 @@ void BoxCopy::move() const {
 void BoxCopy::execute() const {
   if (width == 0 || height == 0 || depth == 0) return;
   if (check::kinds_in_environment() != 0) [[unlikely]] {
-    check_host_write(reinterpret_cast<std::uintptr_t>(dst),
-                     (depth - 1) * dst_slice + (height - 1) * dst_pitch +
-                         width);  // the gaps between rows count as initialized
+    note_written(dst, {width, height, depth}, dst_pitch, dst_slice);
     const std::string name = "copy of " + extent_text(width, height, depth);
     for (std::size_t z = 0; operations::are_checked() && z < depth; ++z) {
       check_order(src + z * src_slice, src_pitch, width, height, false, name);
@@ -287,7 +299,8 @@ void FillOp::execute() const {
   if (params.width == 0) return;  // zero bytes; the address may be null
   const std::size_t row = params.width * params.elementSize;
   if (check::kinds_in_environment() != 0 && params.height > 0) [[unlikely]] {
-    check_host_write(params.dst, (params.height - 1) * params.pitch + row);
+    note_written(reinterpret_cast<const char*>(params.dst), {row, params.height, 1}, params.pitch,
+                 0);
     check_order(reinterpret_cast<const char*>(params.dst), params.pitch, row, params.height, true,
                 "fill of " + extent_text(row, params.height, 1));
   }

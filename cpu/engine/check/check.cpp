@@ -76,12 +76,10 @@ Checker::Where Checker::locate(Worker& worker, std::uintptr_t address, std::uint
 void Checker::access(Worker& worker, const CheckedAccess& access) {
   ++now_;
   const Where where = locate(worker, access.address, access.flags);
-  if ((access.flags & kImage) == 0) {
-    if (checks(kMemory)) check_memory(worker, access, where);
-    if (checks(kInit)) check_init(worker, access, where);
-  } else if (is_outside_surface(access.address)) {
-    return;
-  }
+  const bool image = (access.flags & kImage) != 0;
+  if (image && is_outside_surface(access.address)) return;
+  if (checks(kMemory) && !image) check_memory(worker, access, where);
+  if (checks(kInit)) check_init(worker, access, where);
   if (checks(kRace) && where.kind != Where::kLocal) check_race(worker, access, where);
 }
 

@@ -28,7 +28,12 @@ std::int64_t seconds() {
 bool compares_accesses() { return CUCORE_PROTECTION("race-check"); }
 
 const char* verb_of(std::uint32_t flags) {
+  if ((flags & kFetch) != 0) return "texture fetch";
   return (flags & kWrite) == 0 ? "read" : (flags & kRead) != 0 ? "atomic operation" : "write";
+}
+
+const char* read_verb_of(std::uint32_t flags) {
+  return (flags & kFetch) != 0 ? "texture fetch" : "read";
 }
 
 void Findings::report(Worker& worker, Finding finding) {

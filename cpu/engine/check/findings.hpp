@@ -57,7 +57,9 @@ class Progress {
 /// tools/protections.
 bool compares_accesses();
 
-/// "read", "write" or "atomic operation".
+/// "read", "write", "atomic operation" or "texture fetch".
 const char* verb_of(std::uint32_t access_flags);
+/// The same for the part of an access that reads: "read" or "texture fetch".
+const char* read_verb_of(std::uint32_t access_flags);
 
 }  // namespace cucpu

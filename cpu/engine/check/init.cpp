@@ -89,9 +89,17 @@ InitializedBytes& initialized_bytes(const AllocationView& a) {
   return *found;
 }
 
+std::optional<FoundMemory> find_memory(std::uintptr_t address) {
+  if (!hooks().find_allocation) return std::nullopt;
+  if (const auto found = hooks().find_allocation(address)) return FoundMemory{*found, false};
+  if (!g_find_array) return std::nullopt;
+  const auto found = g_find_array(address);
+  return found ? std::optional{FoundMemory{*found, true}} : std::nullopt;
+}
+
 void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept try {
-  if ((kinds_in_environment() & kInit) == 0 || !hooks().find_allocation) return;
-  const auto found = hooks().find_allocation(address);
+  if ((kinds_in_environment() & kInit) == 0) return;
+  const auto found = find_memory(address);
   if (found && found->tracked) initialized_bytes(*found).set(address - found->base, bytes);
 } catch (...) {
 }  // without memory for its state a check misses findings
@@ -101,7 +109,8 @@ void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept try {
 void Checker::check_init(Worker& worker, const CheckedAccess& access, const Where& where) {
   const auto tell = [&](const char* what) {
     char text[96];
-    std::snprintf(text, sizeof text, "%u-byte read of uninitialized %s", access.bytes, what);
+    std::snprintf(text, sizeof text, "%u-byte %s of uninitialized %s", access.bytes,
+                  read_verb_of(access.flags), what);
     report(worker, kInit, 719, "uninitialized read", text, access.pc, access.address);
   };
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
@@ -123,12 +132,12 @@ void Checker::check_init(Worker& worker, const CheckedAccess& access, const Wher
     if (writes) at->second.written->set(offset, access.bytes);
     return;
   }
-  if (!hooks().find_allocation) return;
-  const auto found = hooks().find_allocation(access.address);
+  const auto found = find_memory(access.address);
   if (!found || !found->tracked) return;
   InitializedBytes& written = initialized_bytes(*found);
   const std::size_t offset = access.address - found->base;
-  if (reads && written.none(offset, access.bytes)) tell("device memory");
+  if (reads && written.none(offset, access.bytes))
+    tell(found->is_array ? "memory of an array" : "device memory");
   if (writes) written.set(offset, access.bytes);
 }
 

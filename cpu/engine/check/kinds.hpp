@@ -24,7 +24,8 @@ enum AccessFlag : unsigned {
   kGlobalSpace = 128,
   kHasValue = 256,
   kReadOnly = 512,  ///< the kernel writes nothing through the parameter of the address
-  kImage = 1024,    ///< by a surface: a routine has checked the address
+  kImage = 1024,    ///< by a texture or surface: a routine has checked the address
+  kFetch = 2048,    ///< by a texture: it need not see what the same grid has written
 };
 
 /// The offsets of up to four kernel parameters, plus one, 16 bits each.

@@ -133,8 +133,7 @@ void LaneChecker::access(Worker& worker, BlockContext& c, CheckRange* ranges,
                          const LaneAccess& access, std::uintptr_t pc) {
   const bool image = (access.flags & kImage) != 0;
   if (checks(kMemory) && !image) check_memory(worker, c, ranges, access, pc);
-  if (worker.current_fault().code == 0 && checks(kInit) && !image)
-    check_init(worker, c, access, pc);
+  if (worker.current_fault().code == 0 && checks(kInit)) check_init(worker, c, access, pc);
   if (worker.current_fault().code == 0 && checks(kRace) &&
       !(access.range < kCheckRanges && reads_read_only(ranges[access.range], access)))
     check_race(worker, c, access, pc);

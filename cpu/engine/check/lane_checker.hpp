@@ -33,6 +33,8 @@ class LaneChecker final : public GridObserver {
   [[nodiscard]] bool checks(unsigned kind) const { return (findings_.options().kinds & kind) != 0; }
 
   void access(Worker&, BlockContext&, CheckRange*, const LaneAccess&, std::uintptr_t pc);
+  /// LaneAccess::site of an access by a routine that generated code called there.
+  std::uint32_t site_of_routine(std::uintptr_t pc);
   void fence(std::uint32_t first_thread, std::uint64_t lanes);
   void warp(Worker&, BlockContext&, std::uint32_t first_thread, std::uint32_t missing,
             std::uint32_t mask, std::uintptr_t pc);
@@ -50,6 +52,8 @@ class LaneChecker final : public GridObserver {
   void cluster_barrier_completes(Cluster&) override {}
 
  private:
+  /// Sites of accesses by routines; the last one is that of unknown places.
+  static constexpr std::uint16_t kRoutineSites = 0x8000, kUnknownSite = 0xffff;
   enum class Space : std::uint8_t { shared, local, global };
   [[nodiscard]] static Space space_of(Worker&, const BlockContext&, const LaneAccess&,
                                       std::uintptr_t address);
@@ -71,12 +75,14 @@ class LaneChecker final : public GridObserver {
     std::uintptr_t base = 0;
     std::size_t size = 0;
     InitializedBytes* bytes = nullptr;  ///< null: memory that others can write
+    bool is_array = false;
   };
   const Tracked& tracked(std::uint32_t range, std::uintptr_t address);
 
   // lane_race.cpp
   void check_race(Worker&, BlockContext&, const LaneAccess&, std::uintptr_t pc);
   void know_site(std::uint16_t site, std::uintptr_t pc);
+  [[nodiscard]] std::uintptr_t pc_of_site(std::uint16_t site) const;
   bool check_race_together(const BlockContext&, const LaneAccess&);
   [[nodiscard]] bool are_words(const LaneAccess&) const;
   bool check_race_in_word(const BlockContext&, const LaneAccess&, unsigned lane);
@@ -116,6 +122,8 @@ class LaneChecker final : public GridObserver {
   std::unordered_map<std::uint64_t, std::uint32_t> known_;  ///< by block: ordered intervals
   std::unordered_map<std::uintptr_t, std::unordered_map<std::uint64_t, std::uint32_t>> released_;
   std::vector<std::uintptr_t> site_pcs_;
+  std::vector<std::uintptr_t> routine_pcs_;  ///< by site, from kRoutineSites on
+  std::unordered_map<std::uintptr_t, std::uint16_t> routine_sites_;  ///< by pc
   std::unique_ptr<operations::Turn> turn_;
   std::shared_ptr<operations::Operation> operation_;                     ///< null: unknown
   std::vector<std::shared_ptr<const operations::Operation>> unordered_;  ///< before this grid

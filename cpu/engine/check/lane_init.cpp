@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cpu/engine/check/lane_checker.hpp"
+#include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {
@@ -16,10 +17,10 @@ const LaneChecker::Tracked& LaneChecker::tracked(std::uint32_t range, std::uintp
   Tracked& known = tracked_[range];
   if (address - known.base < known.size) return known;
   known = {};
-  if (!hooks().find_allocation) return known;
-  if (const auto found = hooks().find_allocation(address)) {
+  if (const auto found = find_memory(address)) {
     known.base = found->base;
     known.size = found->size;
+    known.is_array = found->is_array;
     if (found->tracked && checks(kInit)) known.bytes = &initialized_bytes(*found);
   }
   return known;
@@ -65,7 +66,10 @@ void LaneChecker::check_init(Worker& worker, BlockContext& c, const LaneAccess& 
     const Space space = space_of(worker, c, access, address);
     InitializedBytes* initialized = nullptr;
     std::size_t offset = 0;
+    const char* what = "device memory";
+    if ((access.flags & kImage) != 0 && is_outside_surface(address)) continue;
     if (space == Space::shared) {
+      what = "shared memory";
       offset = address - reinterpret_cast<std::uintptr_t>(c.shared);
       // The memory after the block's bytes is reserved for the system and initialized.
       if (offset < shared_end(c)) initialized = shared_bytes_.get();
@@ -73,12 +77,13 @@ void LaneChecker::check_init(Worker& worker, BlockContext& c, const LaneAccess& 
       const Tracked& known = tracked(access.range, address);
       initialized = known.bytes;
       offset = address - known.base;
+      if (known.is_array) what = "memory of an array";
     }
     if (!initialized || initialized->all(offset, access.bytes)) continue;
     if (reads && initialized->none(offset, access.bytes)) {
       char text[96];
-      std::snprintf(text, sizeof text, "%u-byte read of uninitialized %s", access.bytes,
-                    space == Space::shared ? "shared memory" : "device memory");
+      std::snprintf(text, sizeof text, "%u-byte %s of uninitialized %s", access.bytes,
+                    read_verb_of(access.flags), what);
       report(worker, c, access, lane, {kInit, 719, "uninitialized read", text, pc, address});
       if (worker.current_fault().code != 0) return;
     }

@@ -69,13 +69,12 @@ void LaneChecker::race(Worker& worker, BlockContext& c, const LaneAccess& access
     return report(worker, c, access, lane,
                   {kRace, 719, "data race", both, pc, access.address_of(lane)});
   }
-  const std::string text = std::string{verb_of(access.flags)} + " of " +
-                           std::to_string(access.bytes) + " bytes after a" +
-                           ((earlier & touch::kStrong) != 0 ? "n atomic or volatile" : "") +
-                           (earlier_writes ? " write" : " read") + " by " +
-                           name_of_thread(worker, block_of(earlier), touch::thread(earlier),
-                                          site < site_pcs_.size() ? site_pcs_[site] : 0) +
-                           ", without synchronization between the two";
+  const std::string text =
+      std::string{verb_of(access.flags)} + " of " + std::to_string(access.bytes) +
+      " bytes after a" + ((earlier & touch::kStrong) != 0 ? "n atomic or volatile" : "") +
+      (earlier_writes ? " write" : " read") + " by " +
+      name_of_thread(worker, block_of(earlier), touch::thread(earlier), pc_of_site(site)) +
+      (earlier_writes && (access.flags & kFetch) != 0 ? kFetchAfterWrite : kNotSynchronized);
   report(worker, c, access, lane, {kRace, 719, "data race", text, pc, access.address_of(lane)});
 }
 
@@ -201,7 +200,8 @@ bool read_words(History& h, std::size_t index, std::size_t words, unsigned per_l
 /// The usual case: all lanes access neighboring words, and no other thread did so in this interval.
 bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& access) {
   if (access.addresses || access.bytes % 4 != 0 || access.address % 4 != 0 ||
-      (access.flags & (kSharedSpace | kGlobalSpace)) == 0 || (access.flags & kStrong) != 0)
+      (access.flags & (kSharedSpace | kGlobalSpace)) == 0 ||
+      (access.flags & (kStrong | kFetch)) != 0)
     return false;
   const auto lanes = static_cast<unsigned>(std::popcount(access.lanes));
   const bool uniform = access.stride == 0 && lanes > 1;
@@ -246,7 +246,23 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
   return read_words(h, view.index, words, per_lane, mine, uniform ? lanes : 0, site, quiet);
 }
 
+std::uint32_t LaneChecker::site_of_routine(std::uintptr_t pc) {
+  const auto [at, is_new] = routine_sites_.try_emplace(pc, kUnknownSite);
+  if (is_new && routine_pcs_.size() < kUnknownSite - kRoutineSites) {
+    at->second = static_cast<std::uint16_t>(kRoutineSites + routine_pcs_.size());
+    routine_pcs_.push_back(pc);
+  }
+  return at->second;
+}
+
+std::uintptr_t LaneChecker::pc_of_site(std::uint16_t site) const {
+  if (site < site_pcs_.size()) return site_pcs_[site];
+  const auto n = static_cast<std::size_t>(site) - kRoutineSites;
+  return site >= kRoutineSites && n < routine_pcs_.size() ? routine_pcs_[n] : 0;
+}
+
 void LaneChecker::know_site(std::uint16_t site, std::uintptr_t pc) {
+  if (site >= kRoutineSites) return;
   if (site >= site_pcs_.size()) site_pcs_.resize(site + 1U);
   site_pcs_[site] = pc;
   if (site < kCheckedSites) known_sites_[site] = 1;
@@ -358,7 +374,7 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
   if (!shared && g_device_heap_contains && g_device_heap_contains(address)) return;
   const std::uint32_t thread = access.first_thread + lane;
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
-  const bool strong = (access.flags & kStrong) != 0;
+  const bool strong = (access.flags & kStrong) != 0, fetches = (access.flags & kFetch) != 0;
   if (strong && reads && !released_.empty()) {  // acquires what others released there
     if (const auto found = released_.find(address); found != released_.end())
       for (const auto& [other, time] : found->second) known_[other] = std::max(known_[other], time);
@@ -383,7 +399,9 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
       unordered_.clear();
     const auto conflicts = [&](std::uint64_t earlier) {
       return earlier != 0 && (touch::bytes(earlier) & bytes) != 0 &&
-             !(strong && (earlier & touch::kStrong) != 0) && !ordered(earlier, shared, thread);
+             !(strong && (earlier & touch::kStrong) != 0) &&
+             (!ordered(earlier, shared, thread) ||
+              (fetches && touch::interval(earlier) >= grid_first_));
     };
     const bool written = touch::interval(h.write[i]) >= (shared ? block_first_ : grid_first_);
     if (conflicts(h.write[i]) && !(writes && !reads && changes_nothing(access, lane)))

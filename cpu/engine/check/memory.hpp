@@ -42,6 +42,11 @@ std::uint64_t block_number(const BlockContext&);  ///< linear, in the grid
 /// "thread (0, 0, 0) of block (0, 0, 0) at file:line"
 std::string name_of_thread(Worker&, std::uint64_t block, std::uint32_t thread, std::uintptr_t pc);
 
+// How reports of races in a grid end.
+inline constexpr const char* kNotSynchronized = ", without synchronization between the two";
+inline constexpr const char* kFetchAfterWrite =
+    " of the same grid: a fetch need not see what its grid writes, even after a barrier";
+
 /// A bit per byte of memory: whether it is initialized. Threads may set bits at the same time.
 class InitializedBytes {
  public:
@@ -65,7 +70,18 @@ class InitializedBytes {
   std::unique_ptr<std::uint64_t[], Free> words_;
 };
 
-/// The initialized bytes of an allocation; never destroyed, because allocation numbers are unique.
+/// The memory of the array that contains the address; set by the driver layer. Only for init
+/// checks.
+inline std::optional<AllocationView> (*g_find_array)(std::uintptr_t address) = nullptr;
+
+/// The allocation, or the memory of an array, that contains the address.
+struct FoundMemory : AllocationView {
+  bool is_array;
+};
+std::optional<FoundMemory> find_memory(std::uintptr_t address);
+
+/// The initialized bytes of an allocation or array; never destroyed, because allocation numbers are
+/// unique.
 InitializedBytes& initialized_bytes(const AllocationView&);
 
 /// Whether malloc in a kernel returned this address; set by the device heap.

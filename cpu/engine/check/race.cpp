@@ -50,12 +50,12 @@ Cell& Checker::cell(const Where& where, std::uintptr_t address) {
 
 void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& earlier,
                    bool earlier_writes) {
-  const std::string text = std::string{verb_of(access.flags)} + " of " +
-                           std::to_string(access.bytes) + " bytes after a" +
-                           (earlier.strong ? "n atomic or volatile" : "") +
-                           (earlier_writes ? " write" : " read") + " by " +
-                           name_of_thread(worker, earlier.block, earlier.thread, earlier.pc) +
-                           ", without synchronization between the two";
+  const std::string text =
+      std::string{verb_of(access.flags)} + " of " + std::to_string(access.bytes) +
+      " bytes after a" + (earlier.strong ? "n atomic or volatile" : "") +
+      (earlier_writes ? " write" : " read") + " by " +
+      name_of_thread(worker, earlier.block, earlier.thread, earlier.pc) +
+      (earlier_writes && (access.flags & kFetch) != 0 ? kFetchAfterWrite : kNotSynchronized);
   report(worker, kRace, 719, "data race", text, access.pc, access.address);
 }
 
@@ -70,7 +70,7 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
   CheckedBlock& block = of(*worker.current().block);
   const std::uint32_t thread = worker.current().thread.linear;
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
-  const bool strong = (access.flags & kStrong) != 0;
+  const bool strong = (access.flags & kStrong) != 0, fetches = (access.flags & kFetch) != 0;
   if (strong && reads) {  // acquires what others released there
     if (const auto found = released_.find(access.address); found != released_.end())
       for (const auto& [other, time] : found->second)
@@ -86,7 +86,7 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
     Cell& c = cell(word, at);
     const auto conflicts = [&](const Touch& earlier) {
       return (earlier.bytes & bytes) != 0 && !(strong && earlier.strong) &&
-             !ordered(earlier, block, thread);
+             (!ordered(earlier, block, thread) || (fetches && earlier.time != 0));
     };
     // A copy: reporting may change the cell.
     if (conflicts(c.write) && !(writes && !reads && changes_nothing(access)))

@@ -60,12 +60,13 @@ void check_routine_access(const void* address, std::size_t bytes, unsigned flags
         .access(*worker, {at, size, flags, 0, 0, pc_of(pc)});
   } else {
     BlockContext& c = worker->current().block->context;
+    auto& checker = static_cast<LaneChecker&>(*worker->grid().observer());
     LaneAccess access = access_of_one(c);
     access.address = at;
     access.bytes = size;
     access.flags = flags;
-    static_cast<LaneChecker&>(*worker->grid().observer())
-        .access(*worker, c, c.check_ranges, access, pc_of(pc));
+    access.site = checker.site_of_routine(pc_of(pc));
+    checker.access(*worker, c, c.check_ranges, access, pc_of(pc));
   }
   if (worker->current_fault().code != 0) worker->abandon();
 }

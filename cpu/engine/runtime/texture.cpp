@@ -79,6 +79,7 @@ Texel texel_at(const TextureObject& t, std::int64_t x, std::int64_t y, std::int6
                         static_cast<std::uint64_t>(x) * bytes * t.channels;
   Texel v;
   v.resident = cucpu::is_resident(t, at);
+  if (v.resident) cucpu::check_texel(at, std::size_t{bytes} * t.channels);
   const bool raw = (t.flags & 1) != 0;
   for (unsigned k = 0; k < t.channels && k < 4; ++k) {
     std::uint32_t bits = 0;
@@ -346,10 +347,10 @@ void add_filtered(const TextureObject& t, const Place& p, int whole, Sum& sum) {
     const Shares columns{share, p.x.weight};
     const auto column = [&](std::int64_t x, int part, bool first) {
       const Shares rows{part, p.y.weight, !first};
-      sum.add(fetch(t, x, p.y.first, z), rows.first, t);
+      if (rows.first != 0) sum.add(fetch(t, x, p.y.first, z), rows.first, t);
       if (rows.second != 0) sum.add(fetch(t, x, p.y.second, z), rows.second, t);
     };
-    column(p.x.first, columns.first, true);
+    if (columns.first != 0) column(p.x.first, columns.first, true);
     if (columns.second != 0) column(p.x.second, columns.second, false);
   };
   slice(p.z.first, slices.first);

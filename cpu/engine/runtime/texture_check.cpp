@@ -11,7 +11,22 @@
 
 namespace cucpu {
 
+namespace {
+
+/// Where generated code called the running routine; null: its grid has no race and init checks.
+thread_local const void* t_fetch_pc = nullptr;
+
+}  // namespace
+
+void check_texel_fetch(const void* at, std::size_t bytes) {
+  using namespace check;
+  if (t_fetch_pc)
+    check_routine_access(at, bytes, kRead | kImage | kFetch | kGlobalSpace, t_fetch_pc);
+}
+
 void check_texture_object(std::uint64_t object, const void* pc) {
+  t_fetch_pc = is_checked_grid(check::kRace | check::kInit) ? pc : nullptr;
+  if (!is_checked_grid(check::kMemory)) return;
   char text[160];
   if (g_is_texture && !g_is_texture(object)) {
     std::snprintf(text, sizeof text,

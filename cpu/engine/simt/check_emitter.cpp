@@ -56,7 +56,7 @@ struct CheckEmitter::Group {
 
 bool CheckEmitter::is_checked(const CallInst& call) const {
   const bool image = (number(call, kFlags) & kImage) != 0;
-  return (plan_.check & (image ? kRace : kMemory | kRace | kInit)) != 0;
+  return (plan_.check & (image ? kRace | kInit : kMemory | kRace | kInit)) != 0;
 }
 
 bool CheckEmitter::has_state() const { return (plan_.check & (kRace | kInit)) != 0; }
