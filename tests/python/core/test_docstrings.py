@@ -65,6 +65,7 @@ EXAMPLES = [name for name, thing in THINGS.items() if ">>>" in text_of(thing)]
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_docstring_example_runs(name: str, device: Any, stream: Any, kernel: Any) -> None:
     buffer = device.allocate(1024, stream=stream)
+    buffer.fill(0, stream=stream)
     stream.sync()
     modules = map(importlib.import_module, reversed(MODULES))
     names = {k: getattr(module, k) for module in modules for k in module.__all__}

@@ -29,6 +29,7 @@ UNTOLD = {8} if os.environ.get("CUCORE_DEVICE") == "gpu" else set()
 def test_each_complete_option_sets_its_driver_flag(device, stream, kernel, field, bit):
     definition = GraphDefinition()
     buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
     definition.launch(ONE, kernel("add_one"), buffer, 1)
     assert flags_of(definition.instantiate()) & bit == 0
     graph = definition.instantiate(GraphCompleteOptions(**{field: True}))

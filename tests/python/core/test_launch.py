@@ -209,6 +209,7 @@ def test_later_launches_accept_the_same_arguments(device, stream, factor, n):
 def test_later_launches_reject_the_same_arguments(device, stream, args):
     kernel = unlaunched_scale(device)
     buffer = device.allocate(128, stream=stream)
+    buffer.fill(0, stream=stream)
     with pytest.raises((TypeError, OverflowError)) as first:
         run(stream, kernel, buffer, *args, grid=1, block=32)
     run(stream, kernel, buffer, 1.0, 32, grid=1, block=32)
@@ -338,6 +339,7 @@ def test_the_kind_is_known_in_graphs_and_by_handle(device, stream):
 
 def test_closed_buffer_argument_raises_an_error_that_names_it(device, stream, kernel):
     buffer = device.allocate(16, stream=stream)
+    buffer.fill(0, stream=stream)
     run(stream, kernel("scale"), buffer, 1.0, 4, grid=1, block=4)
     buffer.close()
     for _ in range(2):

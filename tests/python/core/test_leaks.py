@@ -36,6 +36,7 @@ PROGRAM = """
     attributes, occupancy = kernel.attributes, kernel.occupancy
     buffers = [resource.allocate(64, stream=stream) for resource in (
         DeviceMemoryResource(0), PinnedMemoryResource(), device.memory_resource)]
+    buffers[0].fill(0, stream=stream)
     stream.sync()
     view = StridedMemoryView.from_any_interface(buffers[1], stream_ptr=-1)
     launch(stream, one, kernel, buffers[0])

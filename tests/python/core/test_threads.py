@@ -88,6 +88,7 @@ def test_object_closed_by_many_threads_is_closed_once(device: Device, stream: An
 def test_stream_or_event_closed_by_one_thread_raises_in_others(device: Device, kernel: Any) -> None:
     add_one, one = kernel("add_one"), LaunchConfig(grid=1, block=1)
     target = device.allocate(4, stream=device.default_stream)
+    target.fill(0, stream=device.default_stream)
     device.sync()
     graph = GraphDefinition().instantiate()
 
@@ -121,7 +122,7 @@ def test_stream_or_event_closed_by_one_thread_raises_in_others(device: Device, k
         event = stream.record()
         together(lambda number, held=(stream, event): use(number, *held))  # type: ignore[misc]
         assert stream.is_closed and event.is_closed
-    device.sync()
+        device.sync()  # the next stream's kernels use the same memory
 
 
 def test_view_read_by_many_threads_has_one_shape() -> None:
