@@ -166,6 +166,9 @@ void initialize() {
   ThreadPool::instance().configure(settings().threads);
   cucpu::Hooks hooks;
   hooks.describe_address = [](std::uintptr_t address) {
+    if (const auto array = TrackedArray::find(address))
+      return std::to_string(address - array->base) + " bytes into the " +
+             std::to_string(array->size) + " bytes of an array";
     return MemoryMap::instance().describe(address);
   };
   hooks.multicast = multicast_copies;

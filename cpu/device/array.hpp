@@ -53,7 +53,7 @@ class TileSet {
   const std::unique_ptr<std::atomic<std::uint8_t>[]> mapped;
 };
 
-/// Lets init checks find the memory of an array by address; without them it does nothing.
+/// Lets check mode find the memory of an array by address; without it, it does nothing.
 class TrackedArray {
  public:
   TrackedArray() = default;

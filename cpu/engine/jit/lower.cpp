@@ -343,6 +343,8 @@ Function* take_body(Function& from, const std::string& name) {
   from.setSubprogram(nullptr);
   to->setDoesNotThrow();
   to->addFnAttr(Attribute::NullPointerIsValid);
+  // A routine that reports a fault finds its line by the return address.
+  to->addFnAttr("disable-tail-calls", "true");
   to->splice(to->begin(), &from);
   from.deleteBody();
   if (from.use_empty()) from.eraseFromParent();

@@ -73,7 +73,8 @@ PRELUDE = """
         return result_of(driver.cuMipmappedArrayGetLevel(mipmaps, number))
 
     def two(body):
-        text = HEAD + '''.visible .entry k(.param .u64 first, .param .u64 second) {
+        text = HEAD + '''.file 1 "image.cu"
+        .visible .entry k(.param .u64 first, .param .u64 second) {
           .reg .b32 %r<20>; .reg .f32 %f<20>; .reg .b64 %rd<20>; .reg .pred %p<8>;
           mov.u32 %r2, %tid.x; mov.u32 %r3, 1; shl.b32 %r4, %r2, 2; mul.wide.u32 %rd9, %r2, 4;
           ld.param.u64 %rd0, [first]; ld.param.u64 %rd1, [second];
@@ -245,6 +246,17 @@ def test_surface_accesses_of_two_threads_race_without_a_barrier(width: str) -> N
         is_silent("race", setup, f"start({one.format(kind)!r}, image, block=1)", width=width)
     add = "sured.b.add.2d.u32.trap [%rd0, {0, %r3}], %r2;"
     is_silent("race", setup, f"start({add!r}, image)", width=width)
+
+
+@pytest.mark.promise(FINDS)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_race_of_formatted_stores_names_the_lines_of_both(width: str) -> None:
+    """Routines execute them."""
+    setup = "array = array_of(); write(array, height=4); image = surface_of(array)"
+    store = "\\n.loc 1 {0} 1\\nsust.p.2d.b32.trap [%rd0, {{{1}, %r3}}], %r2;"
+    body = store.format(3, "%r2") + " xor.b32 %r9, %r2, 33;" + store.format(4, "%r9")
+    work = f"start('{body}', image)"
+    finds("race", setup, work, "image.cu:3", "image.cu:4", "write of 4 bytes after a write", "of an array", width=width)
 
 
 FRESH = "data race", "texture fetch of 4 bytes after a write by thread (", "a fetch need not see what its grid writes"
