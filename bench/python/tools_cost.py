@@ -5,8 +5,10 @@
 
 Every mode runs in a process of its own, on one host thread, and processor time is measured: the numbers depend little on the load of
 the machine. A kernel runs until it has taken a fifth of a second; the fastest of five such runs, and of all rounds, counts. Modes that
-run a kernel thread by thread (debug mode, random schedules) have fewer elements, and are compared with a plain run of as many. Modes
-with a goal get a verdict; the exit status is 1 if one is missed.
+run a kernel thread by thread (debug mode, random schedules) have fewer elements, and are compared with a plain run of as many. Random
+schedules differ: seed and number of the launch decide how often threads switch and how many blocks are resident. So each of twenty seeds
+runs once, always as the same launch of the process, and their median counts. Modes with a goal get a verdict; the exit status is 1 if one
+is missed.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -86,6 +89,7 @@ extern "C" __global__ void histogram(float* y, const float* x, float a, int n) {
 }
 """
 MANY, FEW = 1 << 20, 1 << 14  # elements
+SEEDS = 20
 
 
 def shapes(elements: int) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -106,7 +110,7 @@ MODES: dict[str, tuple[dict[str, str], int]] = {
     "coverage": ({"CUCORE_COVERAGE": "{folder}"}, MANY),
     "timeline": ({"CUCORE_TRACE": "{folder}/trace.json"}, MANY),
     "debug": ({"CUCORE_DEBUG": "1"}, FEW),
-    "schedules": ({"CUCORE_CPU_SCHEDULE": "seed:1"}, FEW),
+    "schedules": ({"CUCORE_CPU_SCHEDULE": "seed:0"}, FEW),
     "memory": ({"CUCORE_CHECK": "memory"}, MANY),
     "init": ({"CUCORE_CHECK": "init"}, MANY),
     "race": ({"CUCORE_CHECK": "race"}, MANY),
@@ -119,8 +123,8 @@ MODES: dict[str, tuple[dict[str, str], int]] = {
 GOALS = {"coverage": 3, "memory": 4, "all checks": 25}
 
 
-def measure(names: list[str], elements: int) -> dict[str, float]:
-    """Seconds per launch, in this process."""
+def measure(names: list[str], elements: int) -> dict[str, list[float]]:
+    """Seconds per launch, in this process: one number for each kernel, or one for each seed."""
     import numpy as np
     from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
 
@@ -147,26 +151,32 @@ def measure(names: list[str], elements: int) -> dict[str, float]:
             return (time.process_time() - start) / times
 
         run(1)  # compiles
+        if "CUCORE_CPU_SCHEDULE" in os.environ:
+            result[name] = []
+            for seed in range(SEEDS):  # every launch reads the variable
+                os.environ["CUCORE_CPU_SCHEDULE"] = f"seed:{seed}"
+                result[name].append(run(1))
+            continue
         first = run(1)
         if first < 0.2:
             run(3)
             first = run(1)
         times = max(1, int(0.2 / first))
-        result[name] = min(run(times) for _ in range(5)) if first < 1 else first
+        result[name] = [min(run(times) for _ in range(5)) if first < 1 else first]
     return result
 
 
-def measure_mode(variables: dict[str, str], names: list[str], elements: int) -> dict[str, float]:
+def measure_mode(variables: dict[str, str], names: list[str], elements: int) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, CUCORE_DEVICE="cpu", CUCORE_CPU_TIER="optimized", CUCORE_CPU_THREADS="1")
         environment |= {name: value.format(folder=folder) for name, value in variables.items()}
         command = [sys.executable, __file__, "--measure", str(elements), *names]
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    return {name: float(seconds) for name, seconds in json.loads(done.stdout).items()}
+    return {name: [float(one) for one in seconds] for name, seconds in json.loads(done.stdout).items()}
 
 
-def fastest(rounds: list[dict[str, float]]) -> dict[str, float]:
-    return {name: min(times[name] for times in rounds) for name in rounds[0]}
+def fastest(rounds: list[dict[str, list[float]]]) -> dict[str, list[float]]:
+    return {name: [min(times) for times in zip(*(one[name] for one in rounds), strict=True)] for name in rounds[0]}
 
 
 def verdicts(ratios: dict[str, dict[str, float]]) -> list[tuple[str, int, str, float]]:
@@ -179,7 +189,8 @@ def shown(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
 
 
-def markdown(ratios: dict[str, dict[str, float]], rounds: int) -> str:
+def markdown(ratios: dict[str, dict[str, float]], seeds: dict[str, list[float]], rounds: int) -> str:
+    """`seeds`: the ratios of all schedules, by kernel."""
     modes, kernels = list(ratios), list(next(iter(ratios.values())))
     lines = [f"{platform.machine()}, Python {platform.python_version()}, best of {rounds} rounds.", ""]
     lines += ["| kernel | " + " | ".join(modes) + " |", "|---" * (len(modes) + 1) + "|"]
@@ -187,6 +198,11 @@ def markdown(ratios: dict[str, dict[str, float]], rounds: int) -> str:
     lines += ["", "| mode | goal | largest ratio | verdict |", "|---|---|---|---|"]
     for mode, goal, kernel, ratio in verdicts(ratios):
         lines.append(f"| {mode} | {goal} | {shown(ratio)} ({kernel}) | {'met' if ratio <= goal else 'missed'} |")
+    if seeds:
+        lines += ["", f"| schedules with {SEEDS} seeds | fastest | median | slowest |", "|---|---|---|---|"]
+        for name, all_ratios in seeds.items():
+            numbers = min(all_ratios), statistics.median(all_ratios), max(all_ratios)
+            lines.append(f"| {name} | " + " | ".join(shown(number) for number in numbers) + " |")
     return "\n".join(lines)
 
 
@@ -205,20 +221,25 @@ def main() -> None:
         return
     modes = {mode: MODES[mode] for mode in (arguments.modes.split(",") if arguments.modes else MODES)}
     sizes = {elements for _, elements in modes.values()} | {MANY}
-    runs: dict[object, list[dict[str, float]]] = {key: [] for key in (*sizes, *modes)}
+    runs: dict[object, list[dict[str, list[float]]]] = {key: [] for key in (*sizes, *modes)}
     for _ in range(arguments.rounds):  # a plain run next to each of the others
         for elements in sizes:
             runs[elements].append(measure_mode({}, names, elements))
         for mode, (variables, elements) in modes.items():
             runs[mode].append(measure_mode(variables, names, elements))
     best = {key: fastest(times) for key, times in runs.items()}
+    plain = {elements: {name: best[elements][name][0] for name in names} for elements in sizes}
     ratios = {
-        mode: {name: best[mode][name] / best[elements][name] for name in names} for mode, (_, elements) in modes.items()
+        mode: {name: statistics.median(best[mode][name]) / plain[elements][name] for name in names}
+        for mode, (_, elements) in modes.items()
     }
+    seeds = {}
+    if "schedules" in modes:
+        seeds = {name: [time / plain[FEW][name] for time in best["schedules"][name]] for name in names}
     print(f"{'kernel':<12}{'plain':>12}" + "".join(f"{mode:>12}" for mode in modes))
     for name in names:
         print(
-            f"{name:<12}{1e6 * best[MANY][name]:>9.0f} us" + "".join(f"{ratios[mode][name]:>11.2f}x" for mode in modes)
+            f"{name:<12}{1e6 * plain[MANY][name]:>9.0f} us" + "".join(f"{ratios[mode][name]:>11.2f}x" for mode in modes)
         )
     for mode, goal, kernel, ratio in verdicts(ratios):
         print(f"{mode}: at most {ratio:.2f}x ({kernel}), goal {goal}x: {'met' if ratio <= goal else 'missed'}")
@@ -230,7 +251,7 @@ def main() -> None:
         page = Path(arguments.docs)
         before, _, rest = page.read_text().partition("<!-- start -->")
         _, _, after = rest.partition("<!-- end -->")
-        page.write_text(f"{before}<!-- start -->\n{markdown(ratios, arguments.rounds)}\n<!-- end -->{after}")
+        page.write_text(f"{before}<!-- start -->\n{markdown(ratios, seeds, arguments.rounds)}\n<!-- end -->{after}")
     if any(ratio > goal for _, goal, _, ratio in verdicts(ratios)):
         sys.exit(1)
 
