@@ -74,7 +74,11 @@ BufferRef GraphicsResource::map(StreamRef stream) {
   CUCORE_CALL(cuGraphicsMapResources(1, &handle_, stream.handle()));
   CUdeviceptr ptr = 0;
   std::size_t size = 0;
-  CUCORE_CALL(cuGraphicsResourceGetMappedPointer(&ptr, &size, handle_));
+  const CUresult code = driver().cuGraphicsResourceGetMappedPointer(&ptr, &size, handle_);
+  if (code != CUDA_SUCCESS) {  // an image is an array and has no address
+    (void)driver().cuGraphicsUnmapResources(1, &handle_, stream.handle());
+    fail(code, "cuGraphicsResourceGetMappedPointer");
+  }
   memory_ = {ptr, size};
   return memory_;
 }
