@@ -79,8 +79,7 @@ CUCORE_EXPORT void launch_kernel(StreamRef stream, const LaunchConfig& config, c
 CUCORE_EXPORT void launch_function(StreamRef stream, const LaunchConfig& config,
                                    const Kernel& kernel, CUfunction function, void** arguments);
 
-/// The type of an argument. `kind` is unknown for other trivially copyable types, such as
-/// structures.
+/// The type of an argument. `kind` is unknown unless it is a number, an enumeration or a pointer.
 struct ArgumentType {
   std::size_t size = 0;
   ParamKind kind = ParamKind::unknown;

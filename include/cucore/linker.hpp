@@ -56,7 +56,7 @@ class CUCORE_EXPORT Linker {
   Linker(std::vector<ObjectCode> inputs, LinkerOptions options = {});
 
   /// Links to a cubin or to PTX, which requires LTO-IR inputs. Throws CUDAError with the linker's
-  /// log if linking fails, InvalidStateError if the linker is closed or has linked already, and
+  /// log if linking fails, InvalidStateError if the linker is closed or has already linked, and
   /// std::invalid_argument for another target.
   [[nodiscard]] ObjectCode link(CodeType target);
   /// Returns the linker's error log; empty before link().

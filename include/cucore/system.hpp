@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/system.hpp: system-wide NVML queries, independent of CUDA; the CPU device has its own
-// NVML.
+// cucore/system.hpp: NVML queries, also of GPUs without CUDA; the CPU device has its own NVML.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/tensor_map.hpp: tensor maps for the tensor memory accelerator (compute capability 9.0).
+// cucore/tensor_map.hpp: tensor maps for the tensor memory accelerator (compute capability 9.0+).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/virtual_memory.hpp: virtual memory management: reserved address ranges with mapped
-// physical memory, so that an allocation can grow in place.
+// cucore/virtual_memory.hpp: allocations by virtual memory management, which can grow in place.
 #pragma once
 
 #include <cstddef>
