@@ -36,7 +36,7 @@ bool is_in_capture(CUstream stream) {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/// Returns whether the free succeeded or is no longer needed.
+/// Frees the memory unless its stream is still capturing. Returns whether it was freed.
 bool free_now(const Held& held) {
   const ScopedContext scope{ContextRef{held.context}};
   if (held.stream != nullptr)

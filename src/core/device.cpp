@@ -130,7 +130,7 @@ int Device::attribute_or(CUdevice_attribute attribute, int otherwise) const {
 }
 
 bool Device::can_access_peer(Device peer) const {
-  if (peer == *this) return true;  // the driver only accepts two different devices
+  if (peer == *this) return true;  // the driver query covers only other devices
   int answer = 0;
   CUCORE_CALL(cuDeviceCanAccessPeer(&answer, handle_of(id_), handle_of(peer.id_)));
   return answer != 0;

@@ -20,7 +20,8 @@ namespace cucore {
 void detail::DriverObject::destroy() {
   const Destroy destroy = std::exchange(destroy_, nullptr);
   if (destroy == nullptr || !may_free()) return;
-  const Waiting waiting;  // waits for running kernels, and so for host functions that precede them
+  // The call waits for running kernels, and so for host functions that precede them.
+  const Waiting waiting;
   const Relaxed relaxed;
   check(destroy(handle_), call_);
 }

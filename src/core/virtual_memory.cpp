@@ -304,7 +304,7 @@ VirtualMemoryResource::Allocation VirtualMemoryResource::grow(
     made.parts.clear();
     return made;
   }
-  // The adjacent addresses are in use. Map the same memory and the additional memory at new
+  // The adjacent addresses are not available. Map the same memory and the additional memory at new
   // addresses; both mappings exist until all steps succeed.
   made.ranges.clear();
   made.ranges.emplace_back(bytes, how.addr_align, 0);
