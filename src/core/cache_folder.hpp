@@ -8,8 +8,8 @@
 
 namespace cucore::detail {
 
-/// Returns `cucore` in XDG_CACHE_HOME, else in ~/.cache, or nothing if neither XDG_CACHE_HOME nor
-/// HOME is an absolute path.
+/// Returns `cucore` in XDG_CACHE_HOME, else in ~/.cache, or std::nullopt if neither XDG_CACHE_HOME
+/// nor HOME is an absolute path.
 inline std::optional<std::filesystem::path> user_cache_folder() {
   if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/')
     return std::filesystem::path{xdg} / "cucore";

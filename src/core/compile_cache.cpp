@@ -77,7 +77,7 @@ std::shared_ptr<FileStreamProgramCache> open_cache() {
 }
 
 /// Returns path, size and modification time of a regular file, which change with an update, or
-/// nothing if there is no such file.
+/// std::nullopt if there is no such file.
 std::optional<std::string> identity(const std::string& path) {
   struct stat status;
   if (path.empty() || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))

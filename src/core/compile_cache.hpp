@@ -22,7 +22,7 @@ struct CompiledProgram {
   friend bool operator==(const CompiledProgram&, const CompiledProgram&) = default;
 };
 
-/// Serializes a cache entry. unpack() returns nothing for bytes that pack() did not write.
+/// Serializes a cache entry. unpack() returns std::nullopt for bytes that pack() did not write.
 CUCORE_EXPORT std::string pack(const CompiledProgram& program);
 CUCORE_EXPORT std::optional<CompiledProgram> unpack(std::string_view bytes);
 
@@ -40,7 +40,7 @@ class CompileCacheEntry {
                     std::span<const std::string> name_expressions,
                     const std::vector<std::string>& flags, const std::string& compiler) noexcept;
 
-  /// Returns the result of an earlier compilation, or nothing on a cache miss or if this
+  /// Returns the result of an earlier compilation, or std::nullopt on a cache miss or if this
   /// compilation cannot be cached.
   [[nodiscard]] std::optional<CompiledProgram> find() noexcept;
   /// Stores the result after a miss, unless a file that it depends on has changed since find().

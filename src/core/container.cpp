@@ -33,7 +33,8 @@ bool fits(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
   return offset <= bytes.size() && size <= bytes.size() - offset;
 }
 
-/// The header and section table of an ELF file. parse() returns nothing if they are inconsistent.
+/// The header and section table of an ELF file. parse() returns std::nullopt if they are
+/// inconsistent.
 struct Elf {
   Elf64_Ehdr header;
   std::vector<Elf64_Shdr> sections;

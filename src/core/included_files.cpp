@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMostPlaces = 50'000;
 
-/// Returns the contents of a regular file, or nothing if there is none or it cannot be read.
+/// Returns the contents of a regular file, or std::nullopt if there is none or it cannot be read.
 std::optional<std::string> read_file(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return std::nullopt;
@@ -72,7 +72,7 @@ class Search {
     }
   }
   /// Returns the candidate paths of all files that the texts include, directly or indirectly.
-  /// Returns nothing in the cases listed in the header.
+  /// Returns std::nullopt in the cases listed in the header.
   std::optional<std::vector<std::string>> run() {
     while (!pending_.empty()) {
       Text next = std::move(pending_.back());

@@ -30,7 +30,8 @@ class JitLog {
 };
 
 namespace {
-/// Returns a note for an error message if `code` has no format that a driver loads, else nothing.
+/// Returns a note for an error message if `code` has no format that a driver loads, else an empty
+/// string.
 std::string no_known_form(std::string_view code) {
   if (code.starts_with(ELFMAG) || code.starts_with(kFatbinMagic) || code.starts_with("!<arch>") ||
       code.find(".version") != std::string_view::npos)

@@ -27,7 +27,8 @@ using DeclaredParams = std::map<std::string, std::vector<DeclaredParam>, std::le
 /// only the sizes.
 void add_params_of_ptx(std::string_view ptx, DeclaredParams& params);
 
-/// Returns the parameters encoded in a mangled C++ name (Itanium ABI), or nothing for other names.
+/// Returns the parameters encoded in a mangled C++ name (Itanium ABI), or an empty list for other
+/// names.
 std::vector<DeclaredParam> params_of_mangled_name(const std::string& symbol);
 
 /// Writes the declared kinds and names to the driver's parameter table and to `names`. Unknown

@@ -111,7 +111,7 @@ std::optional<SymbolMapping> unpack(std::string_view text) {
 
 }  // namespace
 
-/// Returns the cached result of a compilation, or nothing if any part of it is missing.
+/// Returns the cached result of a compilation, or std::nullopt if any part of it is missing.
 static std::optional<ObjectCode> cached(ProgramCache& cache, const Program& program,
                                         std::string_view key, CodeType target,
                                         const std::string* symbols_key) {

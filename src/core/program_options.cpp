@@ -75,7 +75,7 @@ const OptionField kFields[] = {
 std::string text_of(const std::string& value) { return value; }
 std::string text_of(int value) { return std::to_string(value); }
 
-/// Returns the NVRTC flags of a field, or nothing if it is not set.
+/// Returns the NVRTC flags of a field, or an empty list if it is not set.
 std::vector<std::string> nvrtc_flags(const OptionField& field, const ProgramOptions& options) {
   std::vector<std::string> flags;
   const std::string flag = field.flag;

@@ -47,7 +47,7 @@ CUCORE_EXPORT std::span<const OptionField> option_fields();
 /// Returns the architecture of the current device, for example "sm_90", or of device 0 if there is
 /// none.
 std::string arch_of_current_device();
-/// Returns the current device's architecture, or nothing if there is no device.
+/// Returns the current device's architecture, or std::nullopt if there is no device.
 CUCORE_EXPORT std::optional<std::string> arch_if_any();
 
 }  // namespace cucore::detail

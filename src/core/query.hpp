@@ -33,9 +33,10 @@ namespace cucore::detail {
 [[nodiscard]] CUCORE_EXPORT bool forget_after(StreamRef stream,
                                               std::shared_ptr<void>& owner) noexcept;
 
-/// Returns CU_POINTER_ATTRIBUTE_MEMORY_TYPE, or nothing if the driver does not know the memory.
+/// Returns CU_POINTER_ATTRIBUTE_MEMORY_TYPE, or std::nullopt if the driver does not know the
+/// memory.
 [[nodiscard]] CUCORE_EXPORT std::optional<unsigned> memory_type(CUdeviceptr ptr) noexcept;
-/// Returns CU_POINTER_ATTRIBUTE_IS_MANAGED, or nothing if the driver does not know the memory.
+/// Returns CU_POINTER_ATTRIBUTE_IS_MANAGED, or std::nullopt if the driver does not know the memory.
 [[nodiscard]] CUCORE_EXPORT std::optional<bool> managed_memory(CUdeviceptr ptr) noexcept;
 /// Ends the discarded state of managed memory by writing zeros to it in stream order. Pages that
 /// stay discarded would lose what the host writes for the next owner. Migrating the pages is not

@@ -139,7 +139,7 @@ void* nvjitlink_in_place_of(std::string_view function, void* address);
 void* replaced_nvrtc(void* address);
 void* replaced_nvjitlink(void* address);
 
-/// Returns the value of "-name=value" or "--name=value", or nothing for another option.
+/// Returns the value of "-name=value" or "--name=value", or std::nullopt for another option.
 std::optional<std::string_view> value_of_option(std::string_view option, std::string_view name);
 std::optional<int> number_in(std::string_view text);
 

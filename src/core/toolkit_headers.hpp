@@ -12,8 +12,8 @@
 namespace cucore::detail {
 
 /// Returns the folder to append to the include folders in `flags` so that the runtime's headers
-/// find the compiler's (crt/), which CUDA's wheels ship in a separate package. Returns nothing if
-/// no folder contains the runtime's headers or if one also contains the compiler's. Otherwise
+/// find the compiler's (crt/), which CUDA's wheels ship in a separate package. Returns std::nullopt
+/// if no folder contains the runtime's headers or if one also contains the compiler's. Otherwise
 /// returns the result of `search`.
 std::optional<std::string> folder_to_add(const std::vector<std::string>& flags,
                                          const std::function<std::optional<std::string>()>& search);
