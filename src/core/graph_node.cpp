@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph_node.cpp: reads and changes the nodes of graphs.
+// graph_node.cpp: queries and updates the nodes of graphs.
 #include "cucore/graph_node.hpp"
 
 #include <cstdint>
@@ -159,7 +159,7 @@ std::string hexadecimal(const void* handle) {
   return hexadecimal(reinterpret_cast<CUdeviceptr>(handle));
 }
 
-/// An address with D or H: memory of a device or of the host.
+/// Formats an address with the suffix (D) for device memory or (H) for host memory.
 std::string place_text(const CopyEnd& end) {
   if (end.array != nullptr) return hexadecimal(end.array) + "(D)";
   unsigned type = 0;
