@@ -18,7 +18,6 @@
 #include "cpu/device/peer_access.hpp"
 #include "cpu/device/texture.hpp"
 #include "cpu/engine/check/kinds.hpp"
-#include "cpu/engine/check/memory.hpp"
 #include "cpu/engine/check/operations.hpp"
 #include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/engine.hpp"

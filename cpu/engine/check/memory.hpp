@@ -70,9 +70,6 @@ class InitializedBytes {
   std::unique_ptr<std::uint64_t[], Free> words_;
 };
 
-/// The memory of the array that contains the address; set by the driver layer.
-inline std::optional<AllocationView> (*g_find_array)(std::uintptr_t address) = nullptr;
-
 /// The allocation, or the memory of an array, that contains the address.
 struct FoundMemory : AllocationView {
   bool is_array;

@@ -6,7 +6,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "cpu/engine/engine.hpp"
 
 namespace cucpu {
 
@@ -15,6 +18,9 @@ inline std::atomic<bool> g_is_checking{false};
 
 /// Whether a texture or surface object exists, or is used by queued work; set by the driver layer.
 inline bool (*g_is_texture)(unsigned long long object) = nullptr;
+
+/// The memory of the array that contains the address; set by the driver layer.
+inline std::optional<AllocationView> (*g_find_array)(std::uintptr_t address) = nullptr;
 
 /// Where accesses of surfaces go whose coordinates are out of range.
 alignas(16) inline thread_local std::byte t_outside_surface[32];
