@@ -48,7 +48,7 @@ class Process:
 
     @property
     def state(self) -> ProcessStateType:
-        """ "running", "locked", "checkpointed" or "failed"."""
+        """The state: "running", "locked", "checkpointed", "failed", "checkpointing" or "restoring"."""
         number = self._ask(lambda: self._process.state)
         return _STATES[number]  # type: ignore[return-value]
 
