@@ -88,8 +88,8 @@ _ORDER = {MemcpySrcAccessOrder.STREAM: 1, MemcpySrcAccessOrder.DURING_API_CALL: 
 def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options: Any = None) -> None:
     """Copy each source to the destination with the same index, in one call.
 
-    Managed buffers without location hints are copied one by one: for a discarded page, the batched copy of a GPU's driver
-    was observed to read the contents from before the discard instead of what the host has written since.
+    Managed buffers without location hints are copied one by one: for a discarded page, the batched copy of a GPU's
+    driver was observed to read the contents from before the discard instead of what the host has written since.
 
     Raises TypeError for a capturing stream and for the legacy default stream: neither supports batched copies.
 

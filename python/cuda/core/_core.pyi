@@ -1,4 +1,4 @@
-"""Type stubs of the C++ extension module of cuda.core. Names that start with an underscore are private to the package."""
+"""Type stubs of the C++ extension module of cuda.core. Names with a leading underscore are private to the package."""
 
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum

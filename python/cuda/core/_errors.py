@@ -64,7 +64,7 @@ class NVRTCError(CUDAError):
 
 
 def _library_error(name: str, module_name: str, base_name: str) -> type[CUDAError]:
-    """Creates the exception class of a toolkit library: derived from CUDAError and from cuda.bindings' own exception."""
+    """Creates the exception class of a toolkit library, derived from CUDAError and from the one of cuda.bindings."""
     from importlib import import_module
 
     module = import_module(module_name)

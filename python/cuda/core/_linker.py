@@ -109,8 +109,8 @@ class LinkerOptions:
 class Linker:
     """Links object codes into one: ``Linker(a, b, options=LinkerOptions(arch="sm_90")).link("cubin")``.
 
-    The backend is nvJitLink if it is installed, otherwise the driver. On the CPU device the driver links PTX modules, and
-    nvJitLink compiles LTO-IR to PTX first.
+    The backend is nvJitLink if it is installed, otherwise the driver. On the CPU device the driver links PTX modules,
+    and nvJitLink compiles LTO-IR to PTX first.
 
     >>> ptx = Program('extern "C" __global__ void f() {}', "c++").compile("ptx")
     >>> Linker(ptx, options=LinkerOptions(arch=f"sm_{device.arch}")).link("cubin").get_kernel("f")

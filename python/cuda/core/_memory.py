@@ -23,7 +23,7 @@ def _options(given: Any, cls: type) -> Any:
 
 
 class MemoryResource:
-    """Base class of memory resources, which allocate buffers. A custom allocator implements allocate() and deallocate().
+    """Base class of memory resources, which allocate buffers. A subclass implements allocate() and deallocate().
 
     >>> class Counted(MemoryResource):
     ...     is_device_accessible, is_host_accessible, device_id = True, False, 0
@@ -196,7 +196,7 @@ class _MemPool(_NativeResource):
 class DeviceMemoryResource(Shareable, _MemPool):
     """Stream-ordered device memory from a pool.
 
-    Without options it uses the device's current pool, which other libraries may use too. With options it creates a pool.
+    Without options it uses the device's current pool, which other libraries may share. With options it creates a pool.
 
     >>> resource = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 24))
     >>> with resource.allocate(4096, stream=stream) as buffer:
@@ -442,7 +442,7 @@ class cyGraphMemoryResource:
 
 
 class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
-    """Memory owned by graphs: allocations and frees that are captured by a GraphBuilder become nodes. One object per device.
+    """Memory owned by graphs: a GraphBuilder captures its allocations and frees as nodes. One object per device.
 
     >>> resource = GraphMemoryResource(device)
     >>> builder = device.create_graph_builder().begin_building()

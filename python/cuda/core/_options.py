@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of streams, events and memory resources. Not dataclasses: that import would take longer than this module's."""
+"""Options of streams, events and memory resources. Not dataclasses: that import takes longer than this module's."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _UNSET: Any = object()
 class EventOptions(_Options):
     """Options of an event: ``EventOptions(timing_enabled=True)``.
 
-    Two older names are accepted: ``enable_timing`` for ``timing_enabled``, and ``busy_waited_sync`` for ``blocking_sync``
-    (with the same value, although the older name suggests the opposite).
+    Two older names are accepted: ``enable_timing`` for ``timing_enabled``, and ``busy_waited_sync`` for
+    ``blocking_sync`` (with the same value, although the older name suggests the opposite).
 
     Fields:
 

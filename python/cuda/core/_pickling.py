@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pickling of buffers, views, streams and events.
 
-A buffer of a pool with ``ipc_enabled=True`` is pickled by reference, for processes on the same machine. Other buffers are
-pickled by value: the contents are an out-of-band buffer of pickle protocol 5. For pinned and managed memory that is the
-memory itself, without a copy.
+A buffer of a pool with ``ipc_enabled=True`` is pickled by reference, for processes on the same machine. Other buffers
+are pickled by value: the contents are an out-of-band buffer of pickle protocol 5. For pinned and managed memory that is
+the memory itself, without a copy.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def load_value(kind: str, data: Any) -> Any:
 
 
 def reduce_stream(stream: Any) -> tuple[Any, ...]:
-    """Implements ``Stream.__reduce__``: unpickles as a new stream with the same device and options, or the default stream."""
+    """Implements ``Stream.__reduce__``: a stream unpickles as a new one with its options, a default stream as itself."""
     if stream.is_closed:
         raise RuntimeError("a closed stream cannot be pickled")
     for name in ("LEGACY_DEFAULT_STREAM", "PER_THREAD_DEFAULT_STREAM"):

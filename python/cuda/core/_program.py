@@ -40,7 +40,8 @@ class ProgramOptions:
     """Options of a Program. None selects the compiler's default.
 
     ``ProgramOptions(std="c++17", arch="sm_90", define_macro=["DEBUG", ("VERSION", "2")])``. Each field is the compiler
-    option of that name; :meth:`as_bytes` returns the options as they are passed. ``arch`` defaults to the current device's.
+    option of that name; :meth:`as_bytes` returns the options as they are passed. ``arch`` defaults to that of the
+    current device.
 
     >>> ProgramOptions(arch="sm_90", std="c++17").as_bytes("nvrtc")
     [b'-arch=sm_90', b'--std=c++17']
@@ -212,8 +213,8 @@ class Program:
         """Compile to ``"ptx"``, ``"cubin"`` or ``"ltoir"``.
 
         ``name_expressions`` are C++ names such as ``"add<float>"`` to instantiate, which ``get_kernel`` then accepts.
-        ``logs`` is an object with ``write``, which receives the compilation log. With a ``cache`` the result is looked up
-        there, and stored there on a miss.
+        ``logs`` is an object with ``write``, which receives the compilation log. With a ``cache`` the result is looked
+        up there, and stored there on a miss.
         """
         names = _core.text_values(name_expressions, "name_expressions", bytearrays=True)
         if cache is not None:
@@ -248,7 +249,7 @@ class Program:
 
     @property
     def handle(self) -> Any:
-        """The compiler's handle: an ``nvrtcProgram`` of cuda.bindings, or an int for NVVM. 0 for PTX and after close()."""
+        """The compiler's handle: an ``nvrtcProgram`` of cuda.bindings, or an int for NVVM; 0 for PTX, or if closed."""
         value = self._native.handle
         if self._native.backend != "NVRTC":
             return value

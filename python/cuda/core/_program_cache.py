@@ -178,11 +178,11 @@ def make_program_cache_key(
     name_expressions: Sequence[str | bytes] = (),
     extra_digest: bytes | None = None,
 ) -> bytes:
-    """Return a cache key: a digest of everything that affects the result (source, options, compiler, target, device kind).
+    """Return a cache key: a digest of source, options, compiler, target and kind of device.
 
-    The digest does not cover files that the compiler reads: through ``include_path``, a quoted ``#include`` or one with a
-    macro, or a ``name`` with a directory, which NVRTC searches for headers. For these pass ``extra_digest``, a digest of
-    their contents; without it a ValueError names them. Options that write a file (``create_pch``, ``time``,
+    The digest does not cover files that the compiler reads: through ``include_path``, a quoted ``#include`` or one with
+    a macro, or a ``name`` with a directory, which NVRTC searches for headers. For these pass ``extra_digest``, a digest
+    of their contents; without it a ValueError names them. Options that write a file (``create_pch``, ``time``,
     ``fdevice_time_trace``) have no key, because a cache hit would not write the file.
 
     >>> key = make_program_cache_key(code="source", code_type="c++", options=ProgramOptions(arch="sm_90"), target_type="ptx")

@@ -21,7 +21,7 @@ _registry: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
 def known_or_new(handle: Any, open_pool: Callable[[], _T], cls: type[_T]) -> _T:
-    """Returns the registered resource of an allocation handle; if there is none, registers the result of ``open_pool()``.
+    """Returns the registered resource of an allocation handle. If there is none, registers the one of ``open_pool()``.
 
     Raises TypeError if the registered resource is not a ``cls``."""
     uuid = getattr(handle, "uuid", None)

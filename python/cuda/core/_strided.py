@@ -317,7 +317,7 @@ class StridedMemoryView(_core._View):
     ) -> None:
         """Copy from a view of the same shape and dtype, in order on ``stream``.
 
-        Synchronizes the stream if ``blocking`` is true. By default it does so if either view is in pageable host memory.
+        Synchronizes the stream if ``blocking`` is true; by default, if either view is in pageable host memory.
         """
         if self.readonly:
             raise ValueError("copy_from(): this view is read-only")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual memory management: address ranges are reserved separately from physical memory, so buffers can grow in place."""
+"""Virtual memory management: address ranges are reserved separately from physical memory; buffers can grow in place."""
 
 from __future__ import annotations
 
@@ -137,9 +137,9 @@ class VirtualMemoryResource(MemoryResource):
     def modify_allocation(
         self, buf: Buffer, new_size: int, config: VirtualMemoryResourceOptions | None = None
     ) -> Buffer:
-        """Grow a buffer, at the same address if possible, and keep its contents. Return the new Buffer; ``buf`` is closed.
+        """Grow a buffer, at the same address if possible, and keep its contents.
 
-        Return ``buf`` itself if it is large enough.
+        Return the new Buffer and close ``buf``; return ``buf`` itself if it is large enough.
         """
         if buf.memory_resource is not self:
             raise ValueError("modify_allocation(): the buffer belongs to another memory resource")

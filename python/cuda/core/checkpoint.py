@@ -58,7 +58,7 @@ class Process:
         return int(self._ask(lambda: self._process.restore_thread_id))
 
     def lock(self, timeout_ms: int = 0) -> None:
-        """Block further CUDA calls of the process. Wait at most ``timeout_ms`` milliseconds for the lock; 0: no timeout."""
+        """Block further CUDA calls of the process. Wait at most ``timeout_ms`` milliseconds; 0 for no timeout."""
         if timeout_ms < 0:
             raise ValueError(f"timeout_ms must be at least 0, not {timeout_ms}")
         self._ask(lambda: self._process.lock(timeout_ms))
@@ -68,7 +68,7 @@ class Process:
         self._ask(self._process.checkpoint)
 
     def restore(self, gpu_mapping: Mapping[Any, Any] | None = None) -> None:
-        """Acquire GPUs and restore device memory. ``gpu_mapping`` maps the UUID or Device of each old GPU to the new one."""
+        """Acquire GPUs and restore device memory. ``gpu_mapping`` maps the UUIDs or Devices of old GPUs to new ones."""
         pairs = [(_uuid_bytes(old), _uuid_bytes(new)) for old, new in (gpu_mapping or {}).items()]
         self._ask(lambda: self._process.restore(pairs))
 

@@ -85,7 +85,7 @@ class TextureObjectOptions:
 
     - ``address_mode``: the address mode of out-of-range coordinates: one for all dimensions, or a tuple of one to three
     - ``filter_mode``: ``"point"`` returns the nearest element, ``"linear"`` interpolates
-    - ``read_mode``: the type that integers are read as: ``"element_type"`` or ``"normalized_float"`` (0 to 1, or -1 to 1)
+    - ``read_mode``: the type that integers are read as: ``"element_type"`` or ``"normalized_float"`` (0 to 1, -1 to 1)
     - ``normalized_coords``: coordinates are in the range 0 to 1 instead of in elements
     - ``srgb``: values are converted from sRGB to linear
     - ``disable_trilinear_optimization``: disable the trilinear filtering optimizations
@@ -121,8 +121,8 @@ class TextureObjectOptions:
 
 
 class _Closable:
-    """Base class of owners of driver objects. A user of the object (a graph, a texture of an array) keeps the driver object
-    alive after close()."""
+    """Base class of owners of driver objects. A user of the object (a graph, a texture of an array) keeps the driver
+    object alive after close()."""
 
     __slots__ = ("__weakref__", "_device", "_native")
     _device: Any
@@ -267,7 +267,7 @@ class OpaqueArray(_Array):
         self._copy(src, True, stream)
 
     def copy_to(self, dst: Any, *, stream: Any) -> Any:
-        """Copy the array to a Buffer or a writable host object of at least its size, with packed rows. Return ``dst``."""
+        """Copy the array to a Buffer or a writable host object of at least its size. Rows are packed. Return ``dst``."""
         self._copy(dst, False, stream)
         return dst
 

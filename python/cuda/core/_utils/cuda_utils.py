@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that released packages import: the exceptions of cuda.core, the modules of cuda.bindings, and `handle_return`."""
+"""Names that released packages import: exceptions of cuda.core, modules of cuda.bindings, and `handle_return`."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def _fail(code: Any, handle: Any) -> NoReturn:
 
 
 def handle_return(result: tuple[Any, ...], handle: Any = None) -> Any:
-    """Returns the values of a `(result code, value, ...)` tuple of cuda.bindings: None, the value, or a tuple of values.
+    """Returns the values of a `(result code, value, ...)` tuple of cuda.bindings: None, a value, or a tuple of values.
 
-    Raises `CUDAError`, or `NVRTCError` for a result code of NVRTC. If `handle` is an NVRTC program, the message contains
-    its log.
+    Raises `CUDAError`, or `NVRTCError` for a result code of NVRTC. If `handle` is an NVRTC program, the message
+    contains its log.
 
     >>> handle_return(driver.cuDeviceGetCount()) > 0
     True

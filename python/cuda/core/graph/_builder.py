@@ -183,7 +183,7 @@ class GraphBuilder:
     if_cond = if_then
 
     def if_else(self, condition: GraphCondition) -> tuple[GraphBuilder, GraphBuilder]:
-        """Add a conditional node. Return the builders of the bodies that run if the condition is nonzero, and if it is zero."""
+        """Add a conditional node. Return the builders of its bodies: for a nonzero condition, and for zero."""
         then, otherwise = self._bodies(*self._native.if_else(_handle_of(condition)))
         return then, otherwise
 
@@ -202,7 +202,7 @@ class GraphBuilder:
         self._built().debug_dot_print(path, options)
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
-        """Write the graph in the DOT language to a file or to standard output, or as an image to a file named ``*.svg``."""
+        """Write the graph in the DOT language to a file or to standard output, or as an image to a ``*.svg`` file."""
         self._built().debug_print(path, options)
 
     def _repr_svg_(self) -> str | None:

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 class _State:
     """The Python state of one driver graph, keyed by node handle.
 
-    ``nodes``: the Python objects of nodes, weakly referenced. ``facts``: data of a node that the driver cannot return (the
-    arguments of a launch, the bodies of a conditional node). ``inside``: the states of the graphs inside a node, by index.
-    All are created on first access: a captured graph rarely needs them.
+    ``nodes``: the Python objects of nodes, weakly referenced. ``facts``: data of a node that the driver cannot return
+    (the arguments of a launch, the bodies of a conditional node). ``inside``: the states of the graphs inside a node,
+    by index. All are created on first access: a captured graph rarely needs them.
     """
 
     __slots__ = ("__weakref__", "facts", "inside", "nodes")
@@ -275,7 +275,7 @@ class _Adder:
 
 
 class GraphDefinition(_Adder):
-    """A modifiable graph. Its methods add nodes without dependencies; the methods of a node add nodes that depend on it.
+    """A modifiable graph. Its methods add nodes without dependencies; those of a node add nodes that depend on it.
 
     >>> definition = GraphDefinition()
     >>> first = definition.memset(buffer, 0, buffer.size)
@@ -307,7 +307,7 @@ class GraphDefinition(_Adder):
         return GraphDefinition._wrap(self._def.inside(node, handle), self._state.part(node, place))
 
     def _node(self, handle: int, keep: Any = None, facts: Any = None) -> Any:
-        """Returns the Python object of a node. For a new node, ``keep`` and ``facts`` are the objects it uses and its facts."""
+        """Returns the Python object of a node. A new node keeps ``keep`` alive and has the given ``facts``."""
         if keep is not None:
             self._def.use(handle, keep)
         if facts is not None:
@@ -361,7 +361,7 @@ class GraphDefinition(_Adder):
         self._def.debug_dot_print(os.fsdecode(path), _flags_of(options))
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
-        """Write the graph in the DOT language to a file or to standard output, or as an image to a file named ``*.svg``."""
+        """Write the graph in the DOT language to a file or to standard output, or as an image to a ``*.svg`` file."""
         if path is None:
             print(self._def.dot(_flags_of(options)), end="")
         elif os.fsdecode(path).endswith(".svg"):

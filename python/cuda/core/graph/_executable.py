@@ -48,7 +48,7 @@ class ExecutableGraphNode:
         return self
 
     def _uses(self, things: Any) -> None:
-        """Sets the objects that the node keeps alive from the next launch on. Launches in flight keep the previous ones."""
+        """Sets the objects that the node keeps alive from the next launch on. Launches in flight keep the old ones."""
         self._graph._keep(self._node._handle, things)
 
     def __repr__(self) -> str:

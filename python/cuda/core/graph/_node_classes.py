@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python class of each node type. The modules of the nodes register their classes here, which avoids a circular import
-with the module of graphs."""
+"""The Python class of each node type. The modules of the nodes register their classes here, which avoids a circular
+import with the module of graphs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ unknown: list[Any] = []  # the class of all other types
 
 
 def node_class(number: int, facts: Any) -> Any:
-    """Returns the class of a node of the driver's type ``number``. The facts of a conditional node contain its class."""
+    """Returns the class of a node of the driver's type ``number``. A conditional node's facts contain its class."""
     if number == _core.CU_GRAPH_NODE_TYPE_CONDITIONAL and facts:
         return facts[0]
     return by_type.get(number, unknown[0])

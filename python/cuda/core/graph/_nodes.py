@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
-    """The predecessors or successors of a node. A live view: reads query the driver, changes take effect immediately."""
+    """The predecessors or successors of a node. A live view: reads query the driver, changes take effect at once."""
 
     def __init__(self, node: GraphNode, is_fwd: bool) -> None:
         self._node = node
