@@ -112,7 +112,7 @@ def load_value(kind: str, data: Any) -> Any:
 
 
 def reduce_stream(stream: Any) -> tuple[Any, ...]:
-    """Implements ``Stream.__reduce__``: a stream unpickles as a new one with its options, a default stream as itself."""
+    """Implements ``Stream.__reduce__``: a new stream with the same options; default streams unpickle as themselves."""
     if stream.is_closed:
         raise RuntimeError("a closed stream cannot be pickled")
     for name in ("LEGACY_DEFAULT_STREAM", "PER_THREAD_DEFAULT_STREAM"):

@@ -267,7 +267,7 @@ class OpaqueArray(_Array):
         self._copy(src, True, stream)
 
     def copy_to(self, dst: Any, *, stream: Any) -> Any:
-        """Copy the array to a Buffer or a writable host object of at least its size. Rows are packed. Return ``dst``."""
+        """Copy the array to a Buffer or a writable host object, at least as large. Rows are packed. Return ``dst``."""
         self._copy(dst, False, stream)
         return dst
 
