@@ -220,12 +220,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = command(arguments)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # `cucore info | head`: the reader has gone, as a shell expects of any command
+    except BrokenPipeError:  # the reader of the pipe has exited (`cucore info | head`): not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + 13
     except KeyboardInterrupt:
         return 128 + 2
-    except ImportError as error:  # packages of NVIDIA's over ours: the error says what to do
+    except ImportError as error:  # NVIDIA's packages have overwritten this one: the message has the remedy
         if sys.flags.dev_mode:
             raise
         from . import terminal
