@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert.cpp: single values between Python and C: integers, floats, enums, handles, records, text,
-// addresses.
+// convert.cpp: conversion of single values between Python and C: integers, floats, enums, handles,
+// records, text, addresses.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +33,7 @@ constexpr Range range_of(Kind kind) {
     case Kind::u64:
       return {0, UINT64_MAX};
     default:
-      return {INT32_MIN, UINT32_MAX};  // four bytes, signed or not
+      return {INT32_MIN, UINT32_MAX};  // 32 bits, signed or unsigned
   }
 }
 
@@ -83,8 +83,8 @@ bool handle_argument(PyObject* value, TypeId type, const Where& where, Slot* out
     const auto* handle = reinterpret_cast<HandleObject*>(value);
     const TypeRow& row = row_of(type);
     const TypeRow& given = row_of(handle->type);
-    // Integers with a class (CUdeviceptr, cuuint64_t) stand for their value; a handle must be of
-    // the right type.
+    // Integers with a class (CUdeviceptr, cuuint64_t) convert by value; a handle must be of the
+    // right type.
     if (handle->root != row.root &&
         !(row.kind == TypeClass::integer && given.kind == TypeClass::integer) &&
         !is_kernel_as_function(handle->root, row.root)) {
@@ -160,7 +160,7 @@ bool to_integer(PyObject* value, Kind kind, const Where& where, Slot* out) {
   Ref integer{number->nb_index != nullptr ? PyNumber_Index(value) : PyNumber_Long(value)};
   if (!integer && number->nb_index != nullptr && number->nb_int != nullptr &&
       PyErr_ExceptionMatches(PyExc_TypeError)) {
-    PyErr_Clear();  // an array of one element has __index__ in name only
+    PyErr_Clear();  // an array of one element has an __index__ that raises
     integer = Ref{PyNumber_Long(value)};
   }
   if (!integer) {
