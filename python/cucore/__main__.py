@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `cucore` command: what is here, what is wrong, run a program on the CPU device, how much of each API works, a demo."""
+"""The `cucore` command: installation report, diagnosis, programs on the CPU device, API coverage, debugging, a demo."""
 
 from __future__ import annotations
 

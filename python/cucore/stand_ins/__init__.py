@@ -40,7 +40,7 @@ def variables(now: Mapping[str, str]) -> dict[str, str]:
 
 
 def into_this_process() -> None:
-    """Activates the stand-ins for compiler libraries in this process until it exits. `variables()` affects only children.
+    """Activates the stand-ins for compiler libraries in this process until it exits; `variables()` affects children.
 
     Later lookups of functions of NVRTC and nvJitLink return the ones whose cubins contain PTX, and `libcuda.so.1` is
     the CPU device. Compilers that cuda.pathfinder does not find are not replaced. CUCORE_STAND_INS=0 disables all of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions for result codes, raised by the `raising` modules and by modules whose functions return bare values."""
+"""Exceptions for result codes, raised by the `raising` modules and by the Pythonic modules (bare return values)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def status_text(code: Any) -> str:
 
 
 class StatusError(Exception):
-    """A function of a module with bare results failed. `status` is a member of the module's result enum."""
+    """A function of a Pythonic module failed. `status` is a member of the module's result enum."""
 
     _enum = "Result"
 

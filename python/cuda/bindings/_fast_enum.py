@@ -48,7 +48,7 @@ class FastEnumMetaclass(type):
 
 
 class FastEnum(int, metaclass=FastEnumMetaclass):
-    """A value of a C enum. Equal to its int; `name`, `value` and the class's `__members__` work as in `enum.IntEnum`."""
+    """A value of a C enum. Equal to its int; `name`, `value` and the class's `__members__` are as in `enum.IntEnum`."""
 
     name: str
     value: int

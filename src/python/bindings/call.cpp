@@ -48,7 +48,7 @@ PyObject* Call::operator()(PyObject* const* args) {
 bool Call::fraction(int i, PyObject* value) {
   const ParamRow& p = params_[i];
   const double number = PyFloat_AS_DOUBLE(value);
-  // In modules with bare results a number may be a handle, which is never computed: no truncation.
+  // In the Pythonic modules a number may be a handle, which is never computed: no truncation.
   const bool is_cut = f_.api->raises == 0 && std::isfinite(number);
   const Ref whole{is_cut ? PyLong_FromDouble(number) : Py_NewRef(value)};
   return whole && to_slot(whole.get(), p.kind, p.type, where(i), &slots_[i]);
@@ -99,7 +99,7 @@ bool Call::simple(int i, PyObject* const* args) {
         Slot ignored{};
         return to_slot(value, p.kind, p.type, where(i), &ignored);
       }
-      // In modules with bare results a handle is an int, and a sequence of ints is several handles.
+      // In the Pythonic modules a handle is an int, and a sequence of ints is several handles.
       const bool is_handle_here =
           p.kind == Kind::handle || (f_.api->raises != 0 && p.kind == Kind::u64);
       if (PySequence_Check(value) && !is_handle_here) return sequence(i, value, UINT64_MAX);

@@ -52,7 +52,7 @@ bool out_of_range(PyObject* value, Kind kind, const Where& where) {
   return false;
 }
 
-/// A Python int in range: the widened value.
+/// Converts a Python int in range to the widened value.
 bool exact_integer(PyObject* value, Kind kind, const Where& where, Slot* out) {
   int overflow = 0;
   const long long small = PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -72,7 +72,8 @@ bool exact_integer(PyObject* value, Kind kind, const Where& where, Slot* out) {
   return true;
 }
 
-/// The driver takes a CUkernel wherever it takes a CUfunction: the function in the current context.
+/// Returns whether a CUkernel is given for a CUfunction. The driver accepts that: it is the
+/// function in the current context.
 bool is_kernel_as_function(TypeId given, TypeId wanted) {
   return std::strcmp(name_of(given), "CUkernel") == 0 &&
          std::strcmp(name_of(wanted), "CUfunction") == 0;

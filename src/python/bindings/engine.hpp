@@ -183,7 +183,7 @@ struct RecordObject {
   bool owns;     // this object owns the memory at place
   bool aligned;  // over-aligned: the address of the block precedes it; see own_memory
   bool calls;    // a field is a Python callable, owned by `keep`; set on the outermost record only
-  std::uint32_t count;  // number of elements; greater than one only in modules with bare results
+  std::uint32_t count;  // number of elements; greater than one only in the Pythonic modules
 };
 extern PyTypeObject* record_base;
 RecordObject* new_record(TypeId id, std::uint32_t count = 1);  // zero-initialized, owns its memory
@@ -298,7 +298,7 @@ bool to_image(PyObject* value, const Where& where, Frame& frame, Slot* out);
 
 /// Converts every documented form of `kernelParams` to a void**. The frame owns temporary memory.
 bool to_kernel_params(PyObject* value, const Where& where, Frame& frame, Slot* out);
-/// Converts the usual form on the caller's stack: (values, types) as tuples of plain ints and
+/// Converts the most common form on the caller's stack: (values, types) as tuples of plain ints and
 /// floats with simple ctypes types. Returns the number of values; -1, without side effects, for
 /// other forms.
 struct PlainParams {

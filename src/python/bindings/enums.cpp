@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// enums.cpp: enum classes and their members. The class itself is written in Python
-// (cuda/bindings/_fast_enum.py); here is the quick way from a value to its member.
+// enums.cpp: fast lookup of enum members by value. The enum classes are implemented in Python
+// (cuda/bindings/_fast_enum.py).
 #include <atomic>
 #include <unordered_map>
 
@@ -18,7 +18,7 @@ struct Members {
 std::atomic<Members*> tables[0x10000];  // indexed by TypeId; never freed
 
 PyObject* fast_enum(const char* name) {
-  static std::atomic<PyObject*> known{nullptr};  // a second thread finds the same module
+  static std::atomic<PyObject*> known{nullptr};  // all threads store the same module
   PyObject* module = known.load(std::memory_order_acquire);
   if (module == nullptr) {
     module = PyImport_ImportModule("cuda.bindings._fast_enum");
@@ -62,8 +62,8 @@ PyObject* find(const Members& members, std::int64_t value) {
   return found != members.by_value.end() ? found->second : nullptr;
 }
 
-/// CUresult(700): a plain int that is a value of the enum. Everything else is for the class of enum
-/// classes, which is written in Python.
+/// vectorcall of enum classes: CUresult(700) with a plain int that is a value of the enum. All
+/// other calls are passed to the metaclass, which is implemented in Python.
 PyObject* enum_call(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
   const auto given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
   std::int64_t value = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fast.cpp: the short way through a call. Most calls pass ints and handles and get a result code
-// and perhaps one value: those need no frame, no error text, and no new tuple.
+// fast.cpp: the fast path of calls. Most calls pass ints and handles and return a result code and
+// at most one value: they need no frame, no error message and no new tuple.
 #include "fast.hpp"
 
 #include "../type_table.hpp"
@@ -144,8 +144,8 @@ using detail::backlog;
   return code;
 }
 
-/// Whether a call that queues work may keep the lock: under the same conditions as a launch of
-/// cuda.core (core/submission.hpp).
+/// Returns whether a call that enqueues work may keep the GIL, under the same conditions as a
+/// launch in cuda.core (core/submission.hpp).
 inline bool may_queue([[maybe_unused]] const FunctionObject& f,
                       [[maybe_unused]] const Slot* slots) {
 #ifdef Py_GIL_DISABLED
@@ -167,7 +167,7 @@ inline bool may_keep_lock(const FunctionObject& f, const Slot* slots, std::uint6
   return f.launches && (facts & KernelFacts::quiet) != 0 && may_queue(f, slots);
 }
 
-/// load() for the kinds that most calls return.
+/// load() for the most common kinds of results.
 inline PyObject* load_output(const FastParam& p, const std::uint64_t* place) {
   if (p.kind == Kind::i32) {
     std::int32_t value = 0;
@@ -177,8 +177,8 @@ inline PyObject* load_output(const FastParam& p, const std::uint64_t* place) {
   return load(p.kind, p.type, place, nullptr);
 }
 
-/// A tuple for the result: the last one again when the caller has dropped it, as zip() does. Its
-/// items are valid or null.
+/// Returns a tuple for the result. Reuses the previous one if the caller has released it, as zip()
+/// does. Its items are valid or null.
 PyObject* result_tuple(FunctionObject& f) {
 #ifndef Py_GIL_DISABLED
   if (PyObject* last = f.last; last != nullptr && Py_REFCNT(last) == 1) {

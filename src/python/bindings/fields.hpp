@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fields.hpp: the fields of structs and unions: descriptors over the rendered rows that read and
-// write a record's memory. fields.cpp finds and reads them and stores the usual values,
-// field_store.cpp stores everything else.
+// fields.hpp: descriptors of the fields of structs and unions, which read and write a record's
+// memory according to the rendered rows. fields.cpp implements lookup, loads and stores of common
+// values, field_store.cpp all other stores.
 #pragma once
 #include "engine.hpp"
 

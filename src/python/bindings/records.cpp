@@ -123,7 +123,7 @@ bool is_dim3(TypeId id) {
   return name[0] == 'd' && std::strcmp(name, "dim3") == 0;
 }
 
-/// `place`: the address to view; in modules with bare results, the number of elements.
+/// `place`: the address to view; in the Pythonic modules, the number of elements.
 PyObject* make(PyTypeObject* type, PyObject* place) {
   const TypeId id = type_of(type);
   if (id == kNoType)
@@ -192,7 +192,7 @@ int record_buffer(PyObject* o, Py_buffer* view, int flags) {
 
 void* as_slot(auto* function) { return reinterpret_cast<void*>(function); }
 
-// ---- records of modules with bare results: arrays, created from memory, compared by content
+// ---- records of the Pythonic modules: arrays, created from memory, compared by content
 // -----------------------------------------
 
 Py_ssize_t record_length(PyObject* o) { return self_of(o)->count; }

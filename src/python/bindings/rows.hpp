@@ -225,8 +225,9 @@ struct Api {
   const AttributeRow* attributes;
   const NameRow* names;
   std::uint16_t function_count, type_count, constant_count, attribute_count, name_count;
-  TypeId result;        // the enum of result codes
-  std::uint8_t raises;  // raises exceptions and returns bare values; records may be arrays
+  TypeId result;  // the enum of result codes
+  std::uint8_t
+      raises;  // Pythonic module: raises exceptions, returns bare values; records may be arrays
   void* (*resolve)(const Api&, const FunctionRow&);  // address of the C function; null if missing
 };
 
