@@ -71,7 +71,7 @@ class FileCoverage:
 
     @property
     def partial(self) -> list[int]:
-        """Lines with a branch of which exactly one side was taken."""
+        """The lines with a branch of which only one side was taken."""
         return sorted({b.line for b in self.branches if (b.taken[0] == 0) != (b.taken[1] == 0)})
 
     @property

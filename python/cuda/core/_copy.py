@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MemcpySrcAccessOrder(StrEnum):
-    """When the source of a copy is read.
+    """The order in which a copy may read its source.
 
     >>> MemcpySrcAccessOrder("any") is MemcpySrcAccessOrder.ANY
     True

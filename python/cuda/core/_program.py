@@ -242,7 +242,7 @@ class Program:
 
     @property
     def backend(self) -> CompilerBackendType:
-        """``"NVRTC"``, ``"NVVM"``, ``"nvJitLink"`` or ``"driver"``."""
+        """The compiler or linker: ``"NVRTC"``, ``"NVVM"``, ``"nvJitLink"`` or ``"driver"``."""
         from .typing import CompilerBackendType
 
         return CompilerBackendType(self._native.backend)

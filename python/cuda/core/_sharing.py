@@ -37,7 +37,7 @@ def known_or_new(handle: Any, open_pool: Callable[[], _T], cls: type[_T]) -> _T:
 
 
 class Shareable:
-    """A pool resource that other processes can open."""
+    """Base class of memory resources whose pool other processes can open."""
 
     _native: _core._Native
     _uuid: Any

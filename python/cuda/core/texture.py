@@ -388,7 +388,7 @@ class ResourceDescriptor:
 
     @property
     def kind(self) -> str:
-        """``"opaque_array"``, ``"mipmapped_array"``, ``"linear"`` or ``"pitch2d"``."""
+        """The kind of resource: ``"opaque_array"``, ``"mipmapped_array"``, ``"linear"`` or ``"pitch2d"``."""
         return _KINDS[self._kind]
 
     @property

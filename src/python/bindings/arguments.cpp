@@ -284,7 +284,7 @@ bool Call::set_field(int i, PyObject* const* args) {
   const ParamRow& p = params_[i];
   char* place = static_cast<char*>(slots_[p.link].p) + p.extra;
   PyObject* value = args[p.argument];
-  if (p.kind == Kind::bytes) {  // `type` is the room
+  if (p.kind == Kind::bytes) {  // `type` is the capacity
     Py_buffer* view = PyObject_CheckBuffer(value) ? frame_.buffer(value, PyBUF_SIMPLE) : nullptr;
     if (view == nullptr) {
       if (!PyErr_Occurred())
@@ -301,7 +301,7 @@ bool Call::set_field(int i, PyObject* const* args) {
     return true;
   }
   if (p.kind != Kind::string) return store(value, p.kind, p.type, where(i), place, nullptr);
-  const char* text = nullptr;  // `type` is the room
+  const char* text = nullptr;  // `type` is the capacity
   if (!to_text(value, where(i), frame_, &text)) return false;
   if (text != nullptr && std::strlen(text) >= p.type) {
     PyErr_Format(PyExc_ValueError, "%s(): %s is too long: %zu bytes, there is room for %d", f_.name,

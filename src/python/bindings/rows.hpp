@@ -132,13 +132,13 @@ struct FunctionRow {
   std::uint32_t symbol;     // C name
   std::uint32_t prototype;  // C signature, for help()
   std::uint16_t first;      // first parameter row
-  std::uint8_t parameters;  // C parameters
-  std::uint8_t extras;      // rows after them that are not C parameters
-  std::uint8_t arguments;   // Python arguments
-  std::uint8_t required;    // ... of which without a default
+  std::uint8_t parameters;  // number of C parameters
+  std::uint8_t extras;      // number of rows after them that are not C parameters
+  std::uint8_t arguments;   // number of Python arguments
+  std::uint8_t required;    // those without a default
   std::uint8_t flags;
   std::uint16_t slot;  // index in the table, see Api::resolve; kNoSlot: looked up by name
-  Kind returns;        // with kNoResult: what the function returns
+  Kind returns;        // with kNoResult: the kind of the return value
   TypeId returns_type;
   Invoke invoke;
 };

@@ -10,7 +10,7 @@
 namespace cucore::python {
 
 struct PyKernel : Kernel {
-  PyKernel(Kernel kernel) : Kernel{std::move(kernel)} {}  // NOLINT: a value of its own kind
+  PyKernel(Kernel kernel) : Kernel{std::move(kernel)} {}  // NOLINT: implicit conversion intended
 
   // Cached on first access. Neither may refer to this object, which the garbage collector does not
   // traverse.

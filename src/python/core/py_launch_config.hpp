@@ -8,7 +8,7 @@
 namespace cucore::python {
 
 struct PyLaunchConfig : LaunchConfig {
-  PyLaunchConfig(const LaunchConfig& config)  // NOLINT: a value of its own kind
+  PyLaunchConfig(const LaunchConfig& config)  // NOLINT: implicit conversion intended
       : LaunchConfig{config} {}
 
   // Created on first access: most configurations are only launched.

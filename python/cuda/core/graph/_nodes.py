@@ -468,7 +468,7 @@ class _EventNode(GraphNode):
 
     @property
     def event(self) -> Event:
-        """The event."""
+        """The event that the node records or waits for."""
         return self._read()  # type: ignore[no-any-return]
 
     def _ask(self, handle: int) -> Event:
