@@ -57,9 +57,9 @@ class CUCORE_EXPORT VirtualMemoryResource final
   /// Grows a buffer. The contents stay; the address stays if the addresses that follow are free.
   /// The result takes over the memory of `buffer`. A size that is not larger changes only the
   /// access. Throws std::invalid_argument for a buffer of another resource. If a step fails, throws
-  /// and frees the memory with `buffer`; the overload with an address leaves it unchanged.
+  /// and leaves `buffer` as it was.
   [[nodiscard]] Buffer modify_allocation(
-      Buffer buffer, std::size_t new_size,
+      Buffer&& buffer, std::size_t new_size,
       const std::optional<VirtualMemoryResourceOptions>& options = std::nullopt);
   /// Grows an allocation by address. If the returned address differs, the old one is invalid. If a
   /// step fails, the allocation is unchanged. Throws std::invalid_argument for an unknown address.

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cucore: CUDA Python, rebuilt in C++. The packages users import are `cuda.core`, `cuda.bindings` and `cuda.pathfinder`.
+"""cucore: CUDA Python, rebuilt in C++. The public packages are `cuda.core`, `cuda.bindings` and `cuda.pathfinder`.
 
-This package holds the shared libraries, the C++ headers and the `cucore` command.
+This package contains the shared libraries, the C++ headers and the `cucore` command.
 """
 
 from pathlib import Path
 
 __version__ = "0.1.0"
 
-#: Folder of libcucore.so and libcucore_cpu.so.
+#: Directory of libcucore.so and libcucore_cpu.so.
 LIBRARY_FOLDER = Path(__file__).parent / "lib"
-#: Folder that holds the CPU device under the name `libcuda.so.1`, for programs that load the driver by that name.
+#: Directory of the CPU device under the name `libcuda.so.1`, for programs that load the driver by that name.
 CPU_DRIVER_FOLDER = LIBRARY_FOLDER / "cpu"
-#: Folder of our libcudart.so.12 and libcudart.so.13, for programs that nvcc has linked with the shared runtime.
+#: Directory of our libcudart.so.12 and libcudart.so.13, for programs that nvcc links with the shared runtime.
 CUDART_FOLDER = LIBRARY_FOLDER / "cudart"
-#: Folder of the C++ headers (`#include <cucore/device.hpp>`).
+#: Directory of the C++ headers (`#include <cucore/device.hpp>`).
 INCLUDE_FOLDER = Path(__file__).parent / "include"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `cucore` command: what is here, what is wrong, run a program on the CPU device, how much of each API works, a demo."""
+"""The `cucore` command: installation report, diagnosis, programs on the CPU device, API coverage, debugging, a demo."""
 
 from __future__ import annotations
 
@@ -220,12 +220,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = command(arguments)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # `cucore info | head`: the reader has gone, as a shell expects of any command
+    except BrokenPipeError:  # the reader of the pipe has exited (`cucore info | head`): not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + 13
     except KeyboardInterrupt:
         return 128 + 2
-    except ImportError as error:  # packages of NVIDIA's over ours: the error says what to do
+    except ImportError as error:  # NVIDIA's packages have overwritten this one: the message has the remedy
         if sys.flags.dev_mode:
             raise
         from . import terminal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore completion SHELL`: a script that completes commands and options, made from the parser itself.
+"""`cucore completion SHELL`: a shell script that completes commands and options, generated from the argument parser.
 
 eval "$(cucore completion bash)"      # in ~/.bashrc
 eval "$(cucore completion zsh)"       # in ~/.zshrc
@@ -16,7 +16,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def commands(parser: argparse.ArgumentParser) -> dict[str, tuple[str, argparse.ArgumentParser]]:
-    """The commands with their help and their parsers."""
+    """Returns the commands with their help texts and parsers."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -25,7 +25,7 @@ def commands(parser: argparse.ArgumentParser) -> dict[str, tuple[str, argparse.A
 
 
 def words(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
-    """What may follow a command, each with its help: options, and the values of arguments that have a list of them."""
+    """Yields the words that may follow a command, with their help: options, and the choices of positional arguments."""
     for action in parser._actions:
         if action.help == argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
             continue

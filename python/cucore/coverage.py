@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore coverage`: how many functions of each API work on the CPU device. The facts are rendered when the package is built."""
+"""`cucore coverage`: the implemented functions of each API on the CPU device. The build renders the table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHERS = "NVRTC, nvJitLink, NVVM, nvFatbin and cuFile are NVIDIA's own libraries
 
 
 def facts() -> dict[str, Any]:
-    """The rendered table: API name -> {"implemented": [...], "missing": {name: reason}}."""
+    """Returns the rendered table: API name -> {"implemented": [...], "missing": {name: reason}}."""
     result: dict[str, Any] = json.loads((Path(__file__).parent / "coverage.json").read_text())
     return result
 
@@ -48,7 +48,7 @@ def coverage(missing: bool = False, as_json: bool = False, page: bool = False) -
 
 
 def by_reason(absent: dict[str, str]) -> dict[str, list[str]]:
-    """Why -> the functions that are not there for it, in alphabetical order."""
+    """Groups missing functions by reason, in alphabetical order."""
     result: dict[str, list[str]] = {}
     for function, reason in sorted(absent.items()):
         result.setdefault(reason or "not written yet", []).append(function)

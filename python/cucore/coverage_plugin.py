@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of coverage.py: its reports show the kernels that kernel coverage has counted.
+"""A coverage.py plugin that adds kernel coverage to its reports.
 
 In `.coveragerc` or `pyproject.toml`:
 
     [run]
     plugins = cucore.coverage_plugin
 
-The plugin says which lines and branches a source file of kernels has; which of them ran is in the data that
-`pytest --cuda-coverage --cov` and `cucore coverage-run --coverage-data` write.
+The plugin returns the executable lines and branches of a source file with kernels. The data files that
+`pytest --cuda-coverage --cov` and `cucore coverage-run --coverage-data` write have the executed ones.
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ class KernelPlugin(CoveragePlugin):
 
 
 def coverage_init(registry: Any, options: dict[str, Any]) -> None:
-    """What coverage.py calls. Option `data`: the folder of the counts, if it is not `.cucore_coverage`."""
+    """The entry point for coverage.py. Option `data`: the directory of the counters; default `.cucore_coverage`."""
     registry.add_file_tracer(KernelPlugin(Path(options.get("data", DEFAULT_FOLDER)).absolute()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore coverage-run`: run a program, count the lines and branches of its kernels, and report them."""
+"""`cucore coverage-run`: runs a program and reports the line and branch coverage of its kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_FOLDER = ".cucore_coverage"
 
 @dataclass
 class Outputs:
-    """Where reports go, beside the table."""
+    """The paths of the reports that are written in addition to the table."""
 
     html: str | None = None
     lcov: str | None = None
@@ -33,7 +33,7 @@ class Outputs:
 
 
 def start(folder: Path, append: bool) -> None:
-    """Prepares the folder: kernels of this process and those that it starts count there."""
+    """Prepares the directory for the counters of this process and its children."""
     if not append and folder.exists():
         for entry in folder.iterdir():
             if entry.suffix in (".counts", ".json", ".ptx"):
@@ -44,7 +44,7 @@ def start(folder: Path, append: bool) -> None:
 
 
 def write(files: Sequence[FileCoverage], outputs: Outputs) -> list[str]:
-    """Writes the reports; a line for each."""
+    """Writes the reports. Returns a line of text for each."""
     from . import kernel_coverage_report as report
 
     said = []
@@ -119,6 +119,6 @@ def coverage_report(folder: str, as_json: bool, outputs: Outputs) -> int:
 
 
 def folder_of_environment() -> Path | None:
-    """Where this process counts."""
+    """Returns the directory of this process's counters, or None."""
     folder = os.environ.get("CUCORE_COVERAGE")
     return Path(folder) if folder else None

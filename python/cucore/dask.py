@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Dask wants to know about objects of ``cuda.core``. Dask loads this module through the entry point ``dask.sizeof``.
+"""Integration of ``cuda.core`` with Dask, which loads this module through the entry point ``dask.sizeof``.
 
-Objects travel between workers by pickle protocol 5, whose out-of-band buffers are Dask's frames: a serializer of Dask's own
-would do the same, but every process would have to register it before the first message arrives. Sizes decide what a worker
-spills and where a task runs; dask-cuda also asks what lies in device memory.
+Objects are sent between workers with pickle protocol 5, whose out-of-band buffers become frames of Dask. A Dask
+serializer would do the same, but every process would have to register it before the first message arrives. Workers use
+sizes to decide what to spill and where to run a task; dask-cuda also queries which objects are in device memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def register_sizeof(sizeof: Any) -> None:
-    """Adds the sizes of buffers, views and compiled code when Dask first meets one of them."""
+    """Registers the sizes of buffers, views and compiled code lazily, when Dask first sees an object of ``cuda``."""
 
     @sizeof.register_lazy("cuda")  # type: ignore[untyped-decorator, unused-ignore]
     def register() -> None:
@@ -23,25 +23,25 @@ def register_sizeof(sizeof: Any) -> None:
         sizeof.register(Buffer)(_size_of_buffer)
         sizeof.register(StridedMemoryView)(_size_of_view)
         sizeof.register(ObjectCode)(lambda code: sys.getsizeof(code) + len(code.code))
-        sizeof.register(Kernel)(sys.getsizeof)  # shares its code, which is counted where it is kept
+        sizeof.register(Kernel)(sys.getsizeof)  # the shared ObjectCode is counted separately
         if "dask_cuda" in sys.modules:
             register_device_objects()
 
 
 def _size_of_buffer(buffer: Any) -> int:
-    """Memory of another process is counted there."""
+    """Returns the size of a buffer. Imported memory is counted in the exporting process."""
     return sys.getsizeof(buffer) + (0 if buffer.is_mapped else int(buffer.size))
 
 
 def _size_of_view(view: Any) -> int:
-    """A view keeps the whole buffer that it sees; of other arrays it counts its elements."""
+    """Returns the size of a view: that of the whole Buffer, which the view keeps alive; else that of its elements."""
     source = view.exporting_obj
     seen = int(getattr(source, "nbytes", 0) or getattr(source, "size", 0))
     return sys.getsizeof(view) + max(seen, int(view.size * view._itemsize()))
 
 
 def register_device_objects() -> None:
-    """Lets the workers of dask-cuda spill buffers and views in device memory to the host."""
+    """Enables workers of dask-cuda to spill buffers and views in device memory to the host."""
     from importlib import import_module
 
     from cuda.core import Buffer

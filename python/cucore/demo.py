@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore demo`: one kernel from source text to a checked result, with what happened on the way."""
+"""`cucore demo`: compiles and runs a kernel, verifies the result and reports each step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSTALL = 'pip install "cucore[cu13]"'
 
 
 class Report:
-    """Lines for a person as they come, or one JSON object for a program at the end."""
+    """Prints lines as they are reported, or one JSON object at the end."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
@@ -45,14 +45,14 @@ class Report:
 
 
 def missing() -> str:
-    """What has to be installed first, with the command; empty when all is there."""
+    """Returns the missing components with the command that installs them; empty if there are none."""
     if importlib.util.find_spec("numpy") is None:
         return f"NumPy is not installed: {INSTALL}"
     return ""
 
 
 def first_sentence(error: BaseException) -> str:
-    """What is wrong, in one line: for a list of places that were tried, what is above it or why the last one failed."""
+    """Returns an error in one line. For a list of places searched: the line above it, or why the last place failed."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     if not lines[0].endswith("Tried:"):
         return lines[0]
@@ -65,7 +65,7 @@ def demo(n: int = 1 << 22, as_json: bool = False) -> int:
     if reason := missing():
         return report.end(1, reason)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the CPU device is named below
+        warnings.simplefilter("ignore")  # the report names the CPU device
         try:
             from cuda.core import Device
 

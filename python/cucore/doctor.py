@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore doctor`: looks for what keeps programs from working here, and prints the command that repairs each thing it finds.
+"""`cucore doctor`: diagnoses the installation, and prints the command that fixes each problem.
 
-Nothing of `cuda` is imported into this process: the packages themselves may be what is broken.
+Nothing of `cuda` is imported into this process, because the packages themselves may be broken.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import CPU_DRIVER_FOLDER, LIBRARY_FOLDER, __version__, environment, mixed
 SITE = Path(__file__).resolve().parents[1]
 INSTALL = 'pip install "cucore[cu13]"'
 SIGNS = {"ok": ("✓", "green"), "note": ("·", "blue"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
-# What the results of cuInit mean for the administrator of the machine.
+# Explanations and fixes for the results of cuInit.
 DRIVER_FIXES = {
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": ("the driver library and the kernel module are of different versions", "sudo reboot"),
     "CUDA_ERROR_SYSTEM_NOT_READY": ("the fabric manager is not running", "sudo systemctl start nvidia-fabricmanager"),
@@ -35,7 +35,7 @@ DRIVER_FIXES = {
 
 @dataclass
 class Finding:
-    """The result of one look: `status` is ok, note, warning or problem; `fix` holds commands, in their order."""
+    """The result of one check. `status` is ok, note, warning or problem; `fix` has the commands to run, in order."""
 
     name: str
     status: str
@@ -45,7 +45,7 @@ class Finding:
 
 
 def pip(command: str) -> str:
-    """A command that begins with `pip`, spelled so that it is the pip of this Python."""
+    """Rewrites a command that begins with `pip` to use the pip of this Python."""
     beside = Path(sys.executable).parent
     found = shutil.which("pip")
     if found is not None and Path(found).parent == beside:
@@ -57,7 +57,7 @@ def pip(command: str) -> str:
 
 
 def requirers(names: set[str]) -> list[str]:
-    """Installed packages that require one of NVIDIA's by name: pip brings those back."""
+    """Returns the installed packages that require one of NVIDIA's by name: pip would install that again."""
     found = set()
     for distribution in metadata.distributions():
         name = (distribution.metadata["Name"] or "").lower()
@@ -72,7 +72,7 @@ def requirers(names: set[str]) -> list[str]:
 
 
 def changed_files() -> tuple[list[str], list[str]]:
-    """(missing, changed) files of this package, by the list that pip keeps; both empty if there is no list."""
+    """Returns the (missing, changed) files of this package according to pip's RECORD; both empty without one."""
     try:
         files = metadata.distribution("cucore").files or []
     except metadata.PackageNotFoundError:
@@ -136,7 +136,7 @@ def _version(distribution: str) -> str | None:
 
 
 def shadows() -> Iterator[Finding]:
-    """Files elsewhere on the path that Python takes for our packages."""
+    """Checks for files elsewhere on `sys.path` that shadow these packages."""
     for entry in sys.path:
         folder = Path(entry or ".").resolve()
         if folder == SITE:
@@ -159,7 +159,7 @@ def _index_of_site() -> int:
     return len(sys.path)
 
 
-# ---- variables
+# ---- environment variables
 
 
 def variables() -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def variables() -> Iterator[Finding]:
 
 
 def visible_devices() -> Iterator[Finding]:
-    """`CUDA_VISIBLE_DEVICES`: entries that name no device end the list, silently."""
+    """Checks `CUDA_VISIBLE_DEVICES`: the driver silently ignores everything from the first invalid entry on."""
     text = os.environ.get("CUDA_VISIBLE_DEVICES")
     if text is None:
         return
@@ -181,7 +181,7 @@ def visible_devices() -> Iterator[Finding]:
     everywhere = {key: value for key, value in readable.items() if key != "CUDA_VISIBLE_DEVICES"}
     all_of_them = probe.ask("count", everywhere)
     if "count" not in all_of_them:
-        return  # no driver at all: told elsewhere
+        return  # no driver: another check reports it
     there = all_of_them["count"]
     seen = probe.ask("count", readable).get("count", 0)
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
@@ -202,7 +202,7 @@ def visible_devices() -> Iterator[Finding]:
 
 
 def readable_variables() -> dict[str, str]:
-    """The environment less what `variables` and `visible_devices` complain about: one mistake, one finding."""
+    """Returns the environment without the variables that other checks report, so that a mistake is reported once."""
     bad = {name for name, _, _ in environment.wrong()}
     return {name: value for name, value in os.environ.items() if name not in bad}
 
@@ -215,13 +215,13 @@ def visible_variables() -> dict[str, str]:
 
 
 def gpu_files() -> dict[str, bool]:
-    """Device files of NVIDIA GPUs, and whether this user may use them."""
+    """Returns the device files of NVIDIA GPUs, and whether this user can access them."""
     nodes = [*sorted(Path("/dev").glob("nvidia[0-9]*")), Path("/dev/nvidiactl"), Path("/dev/nvidia-uvm")]
     return {str(node): os.access(node, os.R_OK | os.W_OK) for node in nodes if node.exists()}
 
 
 def fix_for_gpu(reason: str, files: dict[str, bool]) -> tuple[str, list[str]]:
-    """What keeps the driver from its GPUs, and the command for it."""
+    """Returns why the driver cannot use its GPUs, and the commands that fix it."""
     for code, (message, command) in DRIVER_FIXES.items():
         if code in reason:
             return message, [command]
@@ -311,7 +311,7 @@ def compilers() -> Iterator[Finding]:
 
 
 def caches() -> Iterator[Finding]:
-    """Folders of compiled code: without them everything works, and is compiled anew in each process."""
+    """Checks the caches of compiled code. Without a writable cache each process compiles again."""
     home = os.environ.get("HOME", "")
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not base.startswith("/"):
@@ -334,7 +334,7 @@ def caches() -> Iterator[Finding]:
 
 
 def unwritable(folder: Path) -> str | None:
-    """Why files cannot be written to a folder, or to where it would be made; None when they can."""
+    """Returns why a directory, or the parent in which it would be created, is not writable; None if it is."""
     place = folder
     while not place.exists():
         if place.is_symlink():
@@ -373,11 +373,11 @@ NEED_PACKAGES = (visible_devices, devices, compilers)
 
 
 def examine() -> Iterator[Finding]:
-    """All findings, each as soon as it is there. What a look itself fails at is a finding, too."""
+    """Yields all findings as soon as they are available. A check that fails itself yields a finding, too."""
     bad = False
     for look in LOOKS:
         if bad and look in NEED_PACKAGES and mixed.states():
-            continue  # what they would find follows from the mixed packages
+            continue  # their findings would only be consequences of the mixed packages
         try:
             for finding in look():
                 bad = bad or finding.status == "problem"
@@ -402,7 +402,7 @@ def show(finding: Finding) -> None:
 
 
 def doctor(as_json: bool = False) -> int:
-    """The exit status: 0 when programs work here, 1 when something keeps them from it."""
+    """Runs all checks. Returns the exit status: 0 if there is no problem, otherwise 1."""
     findings = []
     for finding in examine():
         findings.append(finding)

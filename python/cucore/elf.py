@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an executable asks of the dynamic linker: the libraries it needs and the paths it brings."""
+"""The dynamic section of an ELF executable: required libraries and search paths."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_RPATH, _DT_RUNPATH = 0, 1, 5, 15, 29
 
 class Dynamic(NamedTuple):
     needed: tuple[str, ...] = ()
-    rpath: str = ""  # searched before LD_LIBRARY_PATH, and only if there is no runpath
+    rpath: str = ""  # searched before LD_LIBRARY_PATH; ignored if there is a runpath
     runpath: str = ""  # searched after LD_LIBRARY_PATH
 
 
 def has_section(path: Path, name: str) -> bool:
-    """Whether a 64-bit little-endian ELF file has a section of this name; False for any other file."""
+    """Returns whether a 64-bit little-endian ELF file has a section of this name; False for any other file."""
     try:
         with path.open("rb") as file:
             if file.read(6) != b"\x7fELF\x02\x01":
@@ -29,7 +29,7 @@ def has_section(path: Path, name: str) -> bool:
             size, count, names = struct.unpack("<HHH", file.read(6))
             file.seek(table)
             sections = [struct.unpack("<IIQQQQ", file.read(size)[:40]) for _ in range(count)]
-            if names >= count:  # stripped of its sections
+            if names >= count:  # no section headers
                 return False
             file.seek(sections[names][4])
             strings = b"\0" + file.read(sections[names][5])
@@ -40,7 +40,7 @@ def has_section(path: Path, name: str) -> bool:
 
 
 def read_dynamic(path: Path) -> Dynamic:
-    """The dynamic section of a 64-bit little-endian ELF file; empty for any other file, such as a script."""
+    """Reads the dynamic section of a 64-bit little-endian ELF file; empty for any other file, such as a script."""
     try:
         with path.open("rb") as file:
             if file.read(6) != b"\x7fELF\x02\x01":
@@ -52,7 +52,7 @@ def read_dynamic(path: Path) -> Dynamic:
             file.seek(table)
             segments = [struct.unpack("<IIQQQQQQ", file.read(size)[:56]) for _ in range(count)]
             dynamic = next((s for s in segments if s[0] == _PT_DYNAMIC), None)
-            if dynamic is None:  # a static program
+            if dynamic is None:  # statically linked
                 return Dynamic()
             file.seek(dynamic[2])
             entries = [tag_value for tag_value in struct.iter_unpack("<qQ", file.read(dynamic[5] // 16 * 16))]
@@ -62,7 +62,7 @@ def read_dynamic(path: Path) -> Dynamic:
             load = next(s for s in segments if s[0] == _PT_LOAD and s[3] <= address < s[3] + s[5])
             file.seek(load[2] + address - load[3])
             strings = file.read(load[3] + load[5] - address)
-    except (OSError, struct.error, StopIteration):  # not readable or not well formed: the linker will say so
+    except (OSError, struct.error, StopIteration):  # unreadable or malformed: the dynamic linker will report it
         return Dynamic()
 
     def texts(wanted: int) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values the environment variables of the product may have: `cucore doctor` names those that cannot be read.
+"""The valid values of cucore's environment variables. `cucore doctor` reports invalid ones.
 
-docs/reference/environment.md says what each of them does; a test compares the names, and the values with what the CPU device accepts.
+docs/reference/environment.md documents the variables. A test compares the names, and the values with those that the CPU
+device accepts.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _schedule(value: str) -> bool:
     return has_seed and all(word.startswith(("seed:", "keep:", "log:")) for word in words)
 
 
-# Name: (whether a value can be read, what is expected). None: any text.
+# Name: (predicate of valid values, description of them). None: any text is valid.
 RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_DEVICE": (_one_of("auto", "gpu", "cpu"), "auto, gpu or cpu"),
     "CUCORE_CPU_LIBRARY": (_absolute, "an absolute path"),
@@ -118,12 +119,12 @@ RULES: dict[str, tuple[Callable[[str], bool] | None, str]] = {
     "CUCORE_SITE_PACKAGES": (None, "folders, separated by colons"),
     "CUCORE_LEAK_WARNINGS": (None, "any text"),
 }
-# Variables of the build and of the test suites: not read by the product, and no mistake.
+# Variables of the build and of the test suites. They are valid, but the product does not read them.
 OTHERS = re.compile(r"CUCORE_(TEST_\w+|SOAK|LONG|LLVM_\w+|PYTHON|BENCH)")
 
 
 def wrong(environment: Mapping[str, str] = os.environ) -> list[tuple[str, str, str]]:
-    """(name, what is wrong, what to do) for each variable that is misspelled or has a value that cannot be read."""
+    """Returns (name, problem, fix) for each variable that is misspelled or has an invalid value."""
     found = []
     for name, value in sorted(environment.items()):
         if not name.startswith("CUCORE_") or not value or OTHERS.fullmatch(name):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore explain`: source, PTX and vector code of a kernel side by side, with what became of its accesses and branches.
+"""`cucore explain`: source, PTX and vector code of a kernel side by side, with the analysis of accesses and branches.
 
-The compiler of the CPU device describes a compilation as JSON (cpu/engine/explain.hpp); this module compiles the source,
-joins the three texts by source line, estimates the cost of each line, and prints text or an HTML page.
+The compiler of the CPU device describes a compilation as JSON (cpu/engine/explain.hpp). This module compiles the
+source, joins the three texts by source line, estimates the cost of each line, and prints text or an HTML page.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from typing import Any
 from . import CPU_DRIVER_FOLDER, terminal
 
 WARP = 32
-SECTOR = 32  # bytes that a GPU reads or writes at once
-ITERATIONS = 10  # assumed for a loop whose length is not known
+SECTOR = 32  # size in bytes of a GPU memory transaction
+ITERATIONS = 10  # assumed trip count of a loop whose trip count is unknown
 
 Place = tuple[str, int]
-NOWHERE: Place = ("", 0)  # all code of PTX without line numbers
+NOWHERE: Place = ("", 0)  # for PTX code without line information
 
 
 class ExplainError(Exception):
-    """The kernel cannot be explained; the text says why."""
+    """The kernel cannot be explained. The message has the reason."""
 
 
 @dataclass
@@ -44,12 +44,12 @@ class Line:
     notes: list[str] = field(default_factory=list)
     depth: int = 0
     cost: float = 0.0
-    bad: bool = False  # a note names something slow
+    bad: bool = False  # a note reports something slow
 
 
 @dataclass
 class Page:
-    """What is shown: facts of the whole kernel, and the lines of each file."""
+    """The content of the report: facts of the whole kernel, and the lines of each file."""
 
     kernel: str
     facts: dict[str, Any]
@@ -65,7 +65,7 @@ class Page:
 
 
 def compile_source(path: Path, name: str, includes: list[str], arch: str | None) -> tuple[str, str]:
-    """The PTX of a CUDA C++ file, with line numbers (a .ptx file as it is), and the name of the kernel in it."""
+    """Compiles a CUDA C++ file to PTX with line information (a .ptx file is only read). Returns PTX and kernel name."""
     text = path.read_text()
     if path.suffix == ".ptx":
         return text, name
@@ -95,7 +95,7 @@ def ask(ptx: str, kernel: str, block: tuple[int, int, int]) -> dict[str, Any]:
 
 
 def find_kernel(ptx: str, name: str) -> str:
-    """The PTX name of a kernel: as given, or the only one whose source name it is."""
+    """Returns the PTX name of a kernel: the given name, or the only kernel with this source name."""
     names: list[str] = re.findall(r"\.entry\s+([\w$]+)", ptx)
     if not names:
         raise ExplainError("the source has no kernel")
@@ -140,11 +140,11 @@ def assembly_by_line(assembly: str) -> dict[Place, list[str]]:
     return found
 
 
-# ---- what accesses and branches mean ----
+# ---- accesses and branches ----
 
 
 def on_gpu(access: dict[str, Any]) -> tuple[str, bool]:
-    """What a warp of a GPU does with an access, and whether that is slow."""
+    """Returns how a warp of a GPU performs an access, and whether that is slow."""
     size, stride, pattern = access["bytes"], abs(access["stride"]), access["pattern"]
     if access["space"] == "shared":
         if pattern in ("uniform", "contiguous"):
@@ -191,7 +191,7 @@ def vector_bytes(assembly: str) -> int:
 
 
 def access_cost(access: dict[str, Any], width: int, vector: int) -> float:
-    """In units of one simple instruction, for `width` threads."""
+    """Returns the cost of an access by `width` threads, in units of one simple instruction."""
     if access["what"] == "atomic":
         return 4.0 * width
     if access["space"] == "param":
@@ -209,7 +209,7 @@ def access_cost(access: dict[str, Any], width: int, vector: int) -> float:
 
 
 def explain(ptx: str, kernel: str, block: tuple[int, int, int], sources: dict[str, str]) -> Page:
-    """`sources`: texts by path, for files that are not on disk."""
+    """Creates the report of a kernel. `sources` has the text of files that are not on disk, by path."""
     name = find_kernel(ptx, kernel)
     facts = ask(ptx, name, block)
     report = facts["report"]
@@ -271,7 +271,7 @@ def explain(ptx: str, kernel: str, block: tuple[int, int, int], sources: dict[st
 
 
 def fill(path: str, found: list[Line], sources: dict[str, str]) -> None:
-    """Gives lines their text, and adds the lines between those that have code."""
+    """Sets the text of lines, and adds the lines between those that have code."""
     text = sources.get(path)
     if text is None:
         try:
@@ -286,7 +286,7 @@ def fill(path: str, found: list[Line], sources: dict[str, str]) -> None:
             line.text = all_lines[number - 1].rstrip()
     if 0 in known:
         known[0].text = "(code that belongs to no line)" if path else "(the whole kernel: the PTX has no line numbers)"
-    if all_lines:  # of headers only what has code
+    if all_lines:  # of headers, only lines with code
         is_main = path in sources
         found[:] = [known[number] for number in sorted(known) if is_main or known[number].ptx or known[number].notes]
 
@@ -402,7 +402,7 @@ def as_html(page: Page) -> str:
 
 
 def shape_of(text: str) -> tuple[int, int, int]:
-    """`256`, `16x16` or `8x8x4`."""
+    """Parses the shape of a block: `256`, `16x16` or `8x8x4`."""
     numbers = [int(word) if word.isdecimal() else 0 for word in re.split(r"[x,]", text)]
     if not 1 <= len(numbers) <= 3 or min(numbers) < 1 or math.prod(numbers) > 1024:
         raise ValueError(

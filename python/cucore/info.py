@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore info`: which driver serves this process, its devices, the toolkit libraries, and why something was not found."""
+"""`cucore info`: the driver in use, its devices, the toolkit libraries, and why something was not found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIBRARIES = ("nvrtc", "nvJitLink", "nvvm", "nvfatbin", "nvml", "cufile")
 
 
 def version_of(name: str) -> str:
-    """What a library says about itself. Raises what the bindings raise."""
+    """Returns the version that a library reports. Raises the exceptions of the bindings."""
     from cuda.bindings import cufile, nvfatbin, nvjitlink, nvml, nvrtc, nvvm
 
     match name:
@@ -44,7 +44,7 @@ def driver_facts() -> dict[str, Any]:
         from cuda.core import _core
 
         return dict(_core.driver_info())
-    except Exception as error:  # the reason is the answer here
+    except Exception as error:  # the report shows the reason
         return {"error": f"{type(error).__name__}: {error}"}
 
 
@@ -78,27 +78,27 @@ def library_facts(on_cpu_device: bool) -> dict[str, dict[str, Any]]:
                 result[name] = {"path": str(own_nvml), "found_via": "the CPU device", "version": version_of(name)}
                 continue
             loaded = pathfinder.load_nvidia_dynamic_lib(name)
-        except Exception as error:  # the reason is the answer
+        except Exception as error:  # the report shows the reason
             tried = [f"{place}: {what}: {found}" for place, what, found in pathfinder.explain(name).attempts]
             result[name] = {"error": str(error).splitlines()[0], "tried": tried}
             continue
         result[name] = {"path": loaded.abs_path, "found_via": loaded.found_via}
         try:
             result[name]["version"] = version_of(name)
-        except Exception as error:  # there, but it does not work: NVML without a driver, a library of another release
+        except Exception as error:  # found but unusable: NVML without a driver, or a library of another release
             result[name]["version_error"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
     return result
 
 
 def collect() -> dict[str, Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the choice of device is part of the answer
+        warnings.simplefilter("ignore")  # the report shows the chosen device
         driver = driver_facts()
         devices, broken = [], mixed.text()
         try:
             devices = [] if "error" in driver else device_facts()
             libraries = library_facts(driver.get("kind") == "cpu")
-        except Exception as error:  # with mixed packages anything may fail, and the mixture is the reason
+        except Exception as error:  # with mixed packages any call may fail
             libraries = {}
             broken = broken or f"{type(error).__name__}: {error}"
     return {
@@ -148,7 +148,7 @@ def show(facts: dict[str, Any]) -> None:
 
 
 def folder(name: str, as_json: bool = False) -> int:
-    """`--cmake` and `--pkg-config`: where builds of C++ programs look."""
+    """`--cmake` and `--pkg-config`: prints the directories for builds of C++ programs."""
     path = LIBRARY_FOLDER / name
     if not path.exists():
         terminal.complain("info", f"the C++ library is not installed here ({path} is missing)")
@@ -161,7 +161,7 @@ def folder(name: str, as_json: bool = False) -> int:
 
 
 def explain(name: str, as_json: bool) -> int:
-    """`--why`: every place looked at, for each kind of thing that has the name (a library, its headers, a program)."""
+    """`--why`: prints every place searched, for each kind of component of this name (library, headers, program)."""
     from cuda import pathfinder
 
     reports: dict[str, Any] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel coverage: reads what kernels counted (`CUCORE_COVERAGE=folder`) and merges it over launches, modules and processes.
+"""Kernel coverage: reads the counters of kernels (`CUCORE_COVERAGE=folder`); merges launches, modules and processes.
 
 A module of the CPU device writes one map, `MODULE.json`: the counters of its blocks and branches, and their source lines
 (cpu/engine/coverage/coverage_map.hpp). Every process adds a file `MODULE.BYTES.PROCESS.N.counts`: for each host thread
@@ -17,23 +17,23 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-# Files that are not the user's: headers of the toolkit and of its libraries.
+# Headers of the toolkit and of its libraries, which are excluded from the report.
 TOOLKIT_FILES = ("*/nvidia/*/include/*", "*/cuda*/include/*", "*/nvrtc-headers-*", "*/cccl/*", "*/cuda/std/*", "<*>")
 
 
 @dataclass
 class Branch:
-    """The two sides of a conditional branch, over all copies that the compiler made of it."""
+    """The two sides of a conditional branch, summed over all copies that the compiler created."""
 
     line: int
     column: int
-    targets: tuple[int, int]  # the line on which each side continues; 0: not known
-    taken: list[int]  # threads that took each side
-    divergent: int = 0  # warps whose threads took both
-    warps: int = 0  # warps that reached it; 0 where threads ran one by one
+    targets: tuple[int, int]  # the line on which each side continues; 0: unknown
+    taken: list[int]  # number of threads that took each side
+    divergent: int = 0  # number of warps whose threads took both sides
+    warps: int = 0  # number of warps that reached the branch; 0 if threads ran one by one
 
     def side(self, index: int) -> str:
-        """What a reader knows the side by."""
+        """Returns a description of a side for reports."""
         known = self.targets[0] != self.targets[1] and all(self.targets)
         return f"to line {self.targets[index]}" if known else ("true", "false")[index]
 
@@ -49,7 +49,7 @@ class Function:
 @dataclass
 class FileCoverage:
     path: str
-    lines: dict[int, int] = field(default_factory=dict)  # the threads that executed a line
+    lines: dict[int, int] = field(default_factory=dict)  # line -> number of threads that executed it
     branches: list[Branch] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
 
@@ -71,12 +71,12 @@ class FileCoverage:
 
     @property
     def partial(self) -> list[int]:
-        """Lines with a branch of which exactly one side was taken."""
+        """The lines with a branch of which only one side was taken."""
         return sorted({b.line for b in self.branches if (b.taken[0] == 0) != (b.taken[1] == 0)})
 
     @property
     def divergence(self) -> float | None:
-        """The share of branches, weighted by the warps that reached them, at which the threads of a warp took both sides."""
+        """The fraction of branches at which a warp diverged, weighted by the number of warps that reached them."""
         warps = sum(branch.warps for branch in self.branches)
         return sum(branch.divergent for branch in self.branches) / warps if warps else None
 
@@ -92,7 +92,7 @@ def percent(part: int, whole: int) -> float:
 
 
 class _Merger:
-    """Adds modules. Copies of a line or branch (templates, unrolled loops, other modules) become one."""
+    """Merges modules. Copies of a line or branch (templates, unrolled loops, other modules) are merged into one."""
 
     def __init__(self) -> None:
         self.files: dict[str, FileCoverage] = {}
@@ -106,7 +106,7 @@ class _Merger:
         paths: list[str] = module["files"]
         of_module: dict[tuple[str, int], int] = {}
         for counter, lines in module["blocks"]:
-            for file, line in lines:  # several blocks of a line: the most frequent one
+            for file, line in lines:  # a line with several basic blocks: the maximum count
                 key = paths[file], line
                 of_module[key] = max(of_module.get(key, 0), counts[counter])
         for (path, line), count in of_module.items():
@@ -135,7 +135,7 @@ class _Merger:
 
 
 def _sum(file: Path, stride: int, total: array.array[int]) -> None:
-    """Adds the counters of every host thread of a process."""
+    """Adds the counters of every host thread of a process to `total`."""
     data = file.read_bytes()
     for start in range(0, len(data) - stride + 1, stride):
         numbers = array.array("Q", data[start : start + 8 * len(total)])
@@ -151,7 +151,7 @@ def _is_wanted(path: str, omit: Iterable[str]) -> bool:
 
 
 def read(folder: Path, omit: Iterable[str] = ()) -> list[FileCoverage]:
-    """The coverage of all source files, without those of the toolkit and those that match a pattern of `omit`."""
+    """Returns the coverage of all source files except those of the toolkit and those that match a pattern of `omit`."""
     merger = _Merger()
     for map_file in sorted(folder.glob("*.json")):
         module = json.loads(map_file.read_text())
@@ -178,7 +178,7 @@ class Totals:
 
     @property
     def percent(self) -> float:
-        """Lines and sides of branches together, as coverage.py counts them."""
+        """The coverage of lines and sides of branches in percent, computed as in coverage.py."""
         whole = self.lines + self.sides
         return percent(whole - self.missing - self.missed_sides, whole)
 

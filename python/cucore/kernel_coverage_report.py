@@ -15,11 +15,11 @@ from xml.etree import ElementTree
 from .kernel_coverage import Branch, FileCoverage, percent, totals
 
 PLUGIN = "cucore.coverage_plugin"
-_FILE_TRACER = f"{PLUGIN}.KernelPlugin"  # as coverage.py names the plugin in its data
+_FILE_TRACER = f"{PLUGIN}.KernelPlugin"  # the name of the plugin in the data of coverage.py
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """1, 2, 3, 7 as `1-3, 7`."""
+    """Formats numbers as ranges: 1, 2, 3, 7 as `1-3, 7`."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and parts[-1][1] == number - 1:
@@ -34,13 +34,13 @@ def _share(value: float | None) -> str:
 
 
 def shown_name(path: str) -> str:
-    """Relative to the working directory, where it lies below."""
+    """Returns the path, relative to the working directory if it is below that."""
     relative = os.path.relpath(path) if os.path.isabs(path) else path
     return path if relative.startswith("..") else relative
 
 
 def table(files: Sequence[FileCoverage]) -> str:
-    """Lines, sides of branches, and how often the threads of a warp took both sides."""
+    """Returns a table of the coverage of lines and sides of branches, and of the divergence of warps."""
     rows = [("kernels in", "lines", "missed", "sides", "missed", "cover", "divergent", "missing lines")]
     parts = [(shown_name(file.path), totals([file]), _ranges(file.missing)) for file in files]
     for name, sums, missing in [*parts, ("total", totals(files), "")]:
@@ -208,7 +208,7 @@ def _page(title: str, body: str) -> str:
 
 
 def _highlighted(lines: Sequence[str], path: str) -> list[str]:
-    """The lines as HTML. Pygments finds the tokens, where it is installed, as it is wherever pytest is."""
+    """Returns the lines as HTML, with syntax highlighting if Pygments (a dependency of pytest) is installed."""
     try:
         from pygments.lexers import CppLexer, PythonLexer
         from pygments.token import Comment, Keyword, Name, Number, String
@@ -306,13 +306,13 @@ def write_html(files: Sequence[FileCoverage], folder: Path) -> Path:
 
 
 def _arc(branch: Branch, side: int) -> tuple[int, int]:
-    """From the line of a branch to the line where a side continues. A side that continues on the same line is written as an exit."""
+    """Returns the arc of a side, from the branch to its target. A target on the same line or unknown is an exit."""
     target = branch.targets[side]
     return branch.line, -branch.line if target in (0, branch.line) else target
 
 
 def possible_arcs(file: FileCoverage) -> set[tuple[int, int]]:
-    """Branches as coverage.py has them."""
+    """Returns the possible arcs of a file in the format of coverage.py."""
     return {_arc(branch, side) for branch in file.branches for side in (0, 1)}
 
 
@@ -323,7 +323,7 @@ def executed_arcs(file: FileCoverage) -> set[tuple[int, int]]:
 
 
 def write_coverage_data(files: Sequence[FileCoverage], path: Path, with_branches: bool) -> None:
-    """Writes a data file that `coverage combine` adds to others. Its reports need the plugin cucore.coverage_plugin."""
+    """Writes a data file for `coverage combine`. Reports of the data need the plugin cucore.coverage_plugin."""
     from coverage import CoverageData
 
     data = CoverageData(basename=str(path))

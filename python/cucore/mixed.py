@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's packages and ours in one folder: pip lets them overwrite and remove each other's files, so importing says what happened.
+"""Detects NVIDIA's packages and ours in one directory, where pip lets them overwrite and remove each other's files.
 
-`cuda.core`, `cuda.bindings` and `cuda.pathfinder` look for the marks of a mixture when they are imported, each for all three: where
-NVIDIA's `__init__` of one runs, it soon imports another one that is ours.
+`cuda.core`, `cuda.bindings` and `cuda.pathfinder` check for this on import. Each checks all three packages: if NVIDIA's
+`__init__` of one runs instead of ours, it soon imports another one that is ours.
 """
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
-# Each package with the distribution of NVIDIA's that provides it too, and a file that only theirs has.
+# Package -> NVIDIA's distribution that also provides it, and a file that only NVIDIA's has.
 PACKAGES = {
     "cuda.core": ("cuda-core", "_resource_handles.pxd"),
     "cuda.bindings": ("cuda-bindings", "driver.pxd"),
@@ -18,7 +18,7 @@ PACKAGES = {
 
 
 def origin() -> str:
-    """The wheel, folder or address that pip recorded for an installation by path; empty for one by name."""
+    """Returns the wheel, directory or URL that pip recorded for an installation by path; empty for one by name."""
     import json
     from importlib import metadata
     from urllib.parse import unquote, urlparse
@@ -32,16 +32,16 @@ def origin() -> str:
 
 
 def keep_ours() -> str:
-    """The command that puts our files back."""
+    """Returns the command that reinstalls our files."""
     import shlex
 
     return f"pip install --force-reinstall --no-deps {shlex.quote(origin() or 'cucore')}"
 
 
 def version_of(distribution: str) -> str | None:
-    """The version of NVIDIA's distribution when its files overwrite ours; None for our metadata wheel, and for none.
+    """Returns the version of NVIDIA's distribution if it is installed in our directory; None for our metadata wheel.
 
-    In another folder they are whole: the path decides whose are imported.
+    In another directory its files do not overwrite ours: `sys.path` decides which are imported.
     """
     from importlib import metadata
     from pathlib import Path
@@ -56,13 +56,13 @@ def version_of(distribution: str) -> str | None:
 
 
 def found() -> dict[str, str]:
-    """NVIDIA's distributions that share this environment with us, with their versions. Reads metadata: not for every import."""
+    """Returns NVIDIA's distributions in our directory and their versions. Reads metadata: too slow for every import."""
     versions = {name: version_of(name) for name, _ in PACKAGES.values()}
     return {name: version for name, version in versions.items() if version is not None}
 
 
 def states() -> dict[str, str]:
-    """The packages that are not wholly ours: "mixed" (files of NVIDIA's lie among ours) or "removed" (our `__init__` is gone)."""
+    """Returns the affected packages: "mixed" (with files of NVIDIA's) or "removed" (our `__init__` is missing)."""
     from pathlib import Path
 
     site, others, result = Path(__file__).resolve().parents[1], found(), {}
@@ -76,7 +76,7 @@ def states() -> dict[str, str]:
 
 
 def text() -> str:
-    """What is wrong with this environment and the command that repairs it; empty when nothing is."""
+    """Returns the problem and the command that fixes it; empty if there is none."""
     from . import __version__
 
     wrong = states()
@@ -101,12 +101,12 @@ def text() -> str:
 
 
 def summary() -> str:
-    """The first line of `text` without the announcement of its commands."""
+    """Returns the first line of `text()` without the introduction of the commands."""
     return text().partition("\n")[0].removesuffix(" Keep one of them:").removesuffix(" Put them back:")
 
 
 def metadata_wheels() -> str:
-    """The command that installs our metadata wheels: from the folder that our wheel came from, if they are there."""
+    """Returns the command that installs our metadata wheels, from the directory of our wheel if they are there."""
     import shlex
     from pathlib import Path
 
@@ -117,9 +117,10 @@ def metadata_wheels() -> str:
 
 
 def refuse(package: str) -> None:
-    """Called where a package sees a mark of a mixture. Raises ImportError, except where `package` itself is whole and works.
+    """Called by a package that detects mixed files. Raises ImportError unless `package` itself is complete and works.
 
-    NVIDIA's cuda-pathfinder, which other packages bring along, works beside our `cuda.core` and `cuda.bindings`: a warning.
+    NVIDIA's cuda-pathfinder, a dependency of other packages, works with our `cuda.core` and `cuda.bindings`: it causes
+    only a warning.
     """
     if package != "cuda.pathfinder" and states() == {"cuda.pathfinder": "mixed"}:
         from .warning import warn
@@ -134,5 +135,5 @@ def fail(package: str) -> NoReturn:
 
 
 def facts() -> dict[str, Any]:
-    """For `cucore info`."""
+    """Returns the state of the packages for `cucore info`."""
     return {"mixed_with": found(), "packages_not_ours": states()}

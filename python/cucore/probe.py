@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `cucore doctor` asks in a process of its own, so that a driver that crashes or hangs does not take the command with it.
+"""Checks that `cucore doctor` runs in a separate process, so that a crash or hang of the driver does not affect it.
 
 python -m cucore.probe devices        # prints JSON
 """
@@ -18,7 +18,7 @@ SECONDS = 120
 
 
 def ask(subject: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The answer of `answer(subject)` in a new process; `error` says why there is none."""
+    """Returns the result of `answer(subject)` in a new process. On failure, `error` has the reason."""
     command = [sys.executable, "-m", "cucore.probe", subject]
     variables = dict(os.environ if environment is None else environment, PYTHONDONTWRITEBYTECODE="1")
     try:
@@ -36,7 +36,7 @@ def ask(subject: str, environment: Mapping[str, str] | None = None) -> dict[str,
 
 
 def use(device: Any) -> str | None:
-    """Why a device cannot be used; None when memory can be allocated, filled and read back on it."""
+    """Returns why a device is unusable; None if memory can be allocated, filled and read back on it."""
     try:
         device.set_current()
         stream = device.create_stream()
@@ -47,7 +47,7 @@ def use(device: Any) -> str | None:
         stream.sync()
         buffer.close(stream)
         stream.close()
-    except Exception as error:  # the reason is the answer
+    except Exception as error:  # the result contains the reason
         return f"{type(error).__name__}: {error}"
     return None if back == b"\x07" * 4096 else "memory that was filled reads back as something else"
 
@@ -100,12 +100,12 @@ def kernel() -> dict[str, Any]:
 
 
 def answer(subject: str) -> dict[str, Any]:
-    warnings.simplefilter("ignore")  # the choice of device is part of the answer
+    warnings.simplefilter("ignore")  # the result contains the chosen device
     try:
         if subject.startswith("library:"):
             return library(subject.partition(":")[2])
         return {"devices": devices, "count": count, "kernel": kernel}[subject]()
-    except Exception as error:  # the reason is the answer
+    except Exception as error:  # the result contains the reason
         return {"error": f"{type(error).__name__}: {error}"}
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernel coverage in the pytest plugin: `pytest --cuda-coverage`.
 
-The session and the workers of pytest-xdist count into one folder. With pytest-cov, the counts join its data, so that its
-reports show kernels beside Python files, if coverage.py loads the plugin `cucore.coverage_plugin`.
+The session and the workers of pytest-xdist write counters to one directory. With pytest-cov, the counts are added to
+its data. Its reports then include kernels, if coverage.py loads the plugin `cucore.coverage_plugin`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from . import coverage_run, kernel_coverage_report
 from .kernel_coverage import FileCoverage, read, totals
 
-# Kind of report: the option of coverage_run.Outputs, and the default path.
+# Kind of report -> (field of coverage_run.Outputs, default path).
 _REPORTS = {
     "html": ("html", "kernel_coverage_html"),
     "lcov": ("lcov", "kernel_coverage.info"),
@@ -59,7 +59,7 @@ def _outputs(config: pytest.Config) -> coverage_run.Outputs:
 
 
 class KernelCoverage:
-    """Registered where the session counts kernels, except in workers of pytest-xdist: they only count."""
+    """The plugin of a session with kernel coverage. Not registered in workers of pytest-xdist, which only count."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -75,7 +75,7 @@ class KernelCoverage:
         result = yield
         self.files = read(self.folder)
         self.said = coverage_run.write(self.files, self.outputs)
-        self.join_pytest_cov()  # its own wrapper of this hook, which combines all data, ends after this one
+        self.join_pytest_cov()  # pytest-cov's wrapper of this hook, which combines all data, returns after this one
         return result
 
     def join_pytest_cov(self) -> None:

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest plugin: run CUDA tests on the CPU device, on a GPU, or on both, and report device memory that tests leak.
+"""pytest plugin: runs CUDA tests on the CPU device, on a GPU, or on both, and reports leaks of device memory.
 
-    pytest --cuda-device=cpu          # no GPU needed: what CI wants
+    pytest --cuda-device=cpu          # no GPU needed, for CI
     pytest --cuda-device=gpu
-    pytest --cuda-device=both         # the suite once per device, each in a process of its own
+    pytest --cuda-device=both         # the suite once per device, each in a separate process
     pytest --cuda-check=race,memory   # check mode: races and invalid accesses fail their tests
     pytest --cuda-coverage            # the lines and branches of kernels that tests have executed
     pytest --cuda-leaks=error         # a test that leaves device memory allocated fails the run
-    pytest --cuda-schedules=100       # every test with 100 random orders of the threads of its kernels, until one fails
+    pytest --cuda-schedules=100       # every test with 100 random schedules of its kernels' threads, until one fails
 
-A fault in a kernel fails the test that launched it; the tests after it get a new context, or a new process.
+A fault in a kernel fails the test that launched it. Subsequent tests run in a new context or in a new process.
 
-Fixtures: `cuda_device` (current, a `cuda.core.Device`) and `cuda_stream` (new, closed afterwards).
-Markers: `gpu_only` for what needs NVIDIA hardware, `cpu_only` for what is about the CPU device itself.
+Fixtures: `cuda_device` (the current `cuda.core.Device`) and `cuda_stream` (a new stream, closed after the test).
+Markers: `gpu_only` for tests that require NVIDIA hardware, `cpu_only` for tests of the CPU device itself.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(EverySeed(schedules))
     device = config.getoption("--cuda-device")
     if device in ("auto", "cpu", "gpu"):
-        os.environ["CUCORE_DEVICE"] = device  # read when the driver is first used, which is after this
+        os.environ["CUCORE_DEVICE"] = device  # read at the first use of the driver, which is later
     if checks := config.getoption("--cuda-check"):
         _require_cpu_device("--cuda-check", device)
         os.environ["CUCORE_CHECK"] = checks
@@ -106,7 +106,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _require_cpu_device(option: str, device: str | None) -> None:
-    """Instrumented kernels run on the CPU device, whatever is there."""
+    """Selects the CPU device, which instrumented kernels require. Raises UsageError if a GPU is requested."""
     if device == "both" or _wanted() == "gpu":
         raise pytest.UsageError(f"{option} works on the CPU device only: give --cuda-device=cpu")
     os.environ["CUCORE_DEVICE"] = "cpu"
@@ -124,7 +124,7 @@ def _wanted() -> str:
 
 
 def without_device_option(arguments: Sequence[str]) -> list[str]:
-    """The command line less --cuda-device=X and --cuda-device X."""
+    """Returns the command line without --cuda-device=X and --cuda-device X."""
     result: list[str] = []
     skip_value = False
     for argument in arguments:
@@ -173,7 +173,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def cuda_device() -> Iterator[Device]:
-    """The default device, current in this thread for the length of the test."""
+    """The default device, current on the test's thread for the duration of the test."""
     from cuda.core import Device
 
     device = Device()
@@ -184,7 +184,7 @@ def cuda_device() -> Iterator[Device]:
 
 @pytest.fixture
 def cuda_stream(cuda_device: Device) -> Iterator[Stream]:
-    """A stream of its own, waited for and closed at the end."""
+    """A new stream, synchronized and closed at the end of the test."""
     stream = cuda_device.create_stream()
     yield stream
     if not stream.is_closed:
@@ -194,18 +194,18 @@ def cuda_stream(cuda_device: Device) -> Iterator[Stream]:
 
 # ---- faults
 
-# Codes after which a context is of no use: those of faults in kernels.
+# Result codes that leave a context unusable: those of faults in kernels.
 _BREAKS_CONTEXT = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
 
 
 def _was_seen(error: CUDAError) -> bool:
-    """Whether an earlier call has raised this fault already."""
+    """Returns whether an earlier call has already raised this fault."""
     return "this context was broken by" in str(error)
 
 
 def _wait(sync: Callable[[], None]) -> None:
-    """Waits for what a test has queued. A fault that the test has not seen fails it; one that it has seen (`pytest.raises`) does
-    not fail it again."""
+    """Waits for the work that a test has enqueued. A fault that no call of the test has raised fails the test; a fault
+    that one has raised (`pytest.raises`) does not fail it again."""
     from cuda.core import CUDAError
 
     try:
@@ -216,13 +216,13 @@ def _wait(sync: Callable[[], None]) -> None:
 
 
 def _driver_is_loaded() -> bool:
-    """Asking must not load one."""
+    """Returns whether a driver is loaded, without loading one."""
     core = sys.modules.get("cuda.core._core")
     return core is not None and bool(core.driver_is_loaded())
 
 
 def _fault_of(index: int) -> CUDAError | None:
-    """Waits for the work of a device's primary context; the fault that has broken the context, if any."""
+    """Waits for the work of a device's primary context. Returns the sticky fault of the context, if any."""
     from cuda.bindings import driver
     from cuda.core import CUDAError, Device
 
@@ -245,7 +245,7 @@ def _fault_of(index: int) -> CUDAError | None:
 
 
 def _reset_devices(broken: Sequence[int]) -> None:
-    """Gives these devices new primary contexts, and makes the first device's current: the current context may be lost."""
+    """Resets the primary contexts of these devices and sets the first one current: the current context may be lost."""
     from cuda.bindings import driver
     from cuda.core import Device
 
@@ -255,7 +255,7 @@ def _reset_devices(broken: Sequence[int]) -> None:
 
 
 class _FaultRecovery:
-    """After a test: a fault that it has not seen fails it, and the tests after it get a device that works."""
+    """After a test: fails it for a fault that no call has raised, and recovers the device for the subsequent tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -275,7 +275,7 @@ class _FaultRecovery:
         return result
 
     def recover(self, item: pytest.Item) -> CUDAError | None:
-        """Returns a fault that no call has raised yet."""
+        """Recovers from a fault. Returns it if no call has raised it yet."""
         if self.needs_process or not _driver_is_loaded():
             return None
         from cuda.core import Device, _core
@@ -283,7 +283,7 @@ class _FaultRecovery:
         faults = {d.device_id: fault for d in Device.get_all_devices() if (fault := _fault_of(d.device_id)) is not None}
         if not faults:
             return None
-        item.stash[_FAILED] = True  # its memory went with its context
+        item.stash[_FAILED] = True  # its memory was freed with its context
         how = self.config.getoption("--cuda-after-fault")
         if how == "auto":
             how = "reset" if _core.is_cpu_device() else "process"
@@ -297,14 +297,14 @@ class _FaultRecovery:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Runs the tests after a fault in a new process, one after the other until the next fault."""
+        """Runs the tests after a fault in a new process, until the next fault."""
         if not self.needs_process:
             return None
         if item.nodeid not in self.reports:
             items = item.session.items
             others = (
                 [item] if hasattr(self.config, "workerinput") else items[items.index(item) :]
-            )  # xdist deals them out
+            )  # xdist schedules them
             self.reports |= pytest_process.remaining_reports(self.config, [other.nodeid for other in others])
         reports = self.reports.pop(item.nodeid, [])
         if not any(report.when == "teardown" for report in reports):
@@ -325,7 +325,7 @@ def _crash_report(item: pytest.Item) -> pytest.TestReport:
 
 
 def _allocated() -> int:
-    """Bytes that live buffers hold in the devices' pools; 0 while no driver is in use."""
+    """Returns the number of bytes in use in the devices' pools; 0 if no driver is loaded."""
     if not _driver_is_loaded():
         return 0
     from cuda.core import CUDAError, Device, DeviceMemoryResource
@@ -333,7 +333,7 @@ def _allocated() -> int:
     try:
         pools = (DeviceMemoryResource(d) for d in Device.get_all_devices() if d.properties.memory_pools_supported)
         return sum(int(pool.attributes.used_mem_current) for pool in pools)
-    except CUDAError:  # a fault broke the context: the test says so, and nothing can be counted any more
+    except CUDAError:  # a fault, which the test reports, has made the context unusable: nothing can be counted
         return 0
 
 
@@ -341,20 +341,20 @@ def _allocated() -> int:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     report = yield
     if report.failed:
-        item.stash[_FAILED] = True  # its traceback keeps the test's variables: what they hold is not leaked
+        item.stash[_FAILED] = True  # its traceback keeps the test's variables alive: their memory is not leaked
     return report
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
-    """Around the whole of a test: only when it is over are the values of its fixtures let go."""
+    """Wraps the whole protocol of a test, because the values of its fixtures are released only at the end."""
     if item.config.getoption("--cuda-leaks") == "ignore":
         return (yield)
     before = _allocated()
     result = yield
     leaked = _allocated() - before
     if leaked > 0:
-        gc.collect()  # what a reference cycle holds is not leaked
+        gc.collect()  # memory held by a reference cycle is not leaked
         leaked = _allocated() - before
     if leaked > 0 and not item.stash.get(_FAILED, False):
         item.config.stash.setdefault(_LEAKS, []).append((item.nodeid, leaked))
@@ -363,7 +363,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: Any) -> None:
-    """A worker of pytest-xdist has ended: takes over what it has found."""
+    """Collects the results of a worker of pytest-xdist when it ends."""
     found = getattr(node, "workeroutput", {}).get("cuda_leaks", [])
     node.config.stash.setdefault(_LEAKS, []).extend((test, size) for test, size in found)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tests of a pytest session in a new process, and gives their reports to the session.
+"""Runs tests of a pytest session in a new process, and returns their reports to the session.
 
-The plugin needs it after a fault that only a new process recovers from: `remaining_reports` starts the process, and `main` is
-what runs in it. The process gets the options and the plugins of the session, as the
-workers of pytest-xdist do, and writes the reports of its tests as lines of JSON.
+The plugin uses it after a fault that only a new process recovers from. `remaining_reports` starts the process, which
+runs `main`. The process has the options and plugins of the session, like a worker of pytest-xdist, and writes the
+reports of its tests as lines of JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-# Options of the session that make no sense in a process that runs given tests, and their values there.
+# Options of the session that do not apply to a process that runs given tests, and their values there.
 _OPTIONS_OF_THE_PROCESS = {
     "usepdb": False,
     "looponfail": False,
@@ -48,18 +48,18 @@ def _options(config: pytest.Config) -> dict[str, Any]:
     for name, value in vars(config.option).items():
         try:
             pickle.dumps(value)
-        except Exception:  # a value that only this process has, such as an open file
+        except Exception:  # a value that cannot be pickled, such as an open file
             continue
         result[name] = value
     known = {name: value for name, value in _OPTIONS_OF_THE_PROCESS.items() if name in result}
     result.update(known)
-    result.pop("file_or_dir", None)  # the tests are given
+    result.pop("file_or_dir", None)  # the tests are passed separately
     result["plugins"] = [*result.get("plugins", []), "no:terminal", "no:cacheprovider"]
     return result
 
 
 def remaining_reports(config: pytest.Config, tests: Sequence[str]) -> dict[str, list[Any]]:
-    """The reports of these tests, each run in one new process. A test without reports was not reached."""
+    """Runs these tests in one new process and returns their reports. A test without reports was not reached."""
     with tempfile.TemporaryDirectory(prefix="cucore-pytest-") as folder:
         job, answers = Path(folder, "job"), Path(folder, "reports")
         job.write_bytes(pickle.dumps({"options": _options(config), "tests": list(tests), "root": str(config.rootpath)}))
@@ -79,12 +79,12 @@ _is_child = False
 
 
 def is_running() -> bool:
-    """Whether this is the new process."""
+    """Returns whether this is the new process."""
     return _is_child
 
 
 class _Writer:
-    """Writes each report when it is there: after a crash, those of the earlier tests are kept."""
+    """Writes each report immediately, so that a crash does not lose the reports of earlier tests."""
 
     def __init__(self, config: pytest.Config, path: str) -> None:
         self.config, self.path = config, path

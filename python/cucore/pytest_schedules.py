@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest --cuda-schedules=N: runs each test with N random orders of the threads of its kernels (docs/guide/schedules.md)."""
+"""pytest --cuda-schedules=N: runs each test with N random schedules of kernel threads (docs/guide/schedules.md)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .schedules import VARIABLE
 
 
 class EverySeed:
-    """A pytest plugin: runs each test with seeds 0, 1, ... until one fails. Its fixtures are made anew for each."""
+    """A pytest plugin that runs each test with seeds 0, 1, ... until one fails. Each run has new function fixtures."""
 
     def __init__(self, seeds: int) -> None:
         self.seeds = seeds
-        set_seed(0)  # kernels that are loaded from now on have schedule points
+        set_seed(0)  # kernels that are loaded later have schedule points
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
@@ -28,7 +28,7 @@ class EverySeed:
         for seed in range(seeds):
             set_seed(seed)
             last = seed == seeds - 1
-            # The parent as next item: fixtures of the test end, those of its module and the session stay.
+            # With the parent as next item, pytest tears down only the fixtures of the test, not those of wider scopes.
             following = nextitem if last else cast("pytest.Item", item.parent)
             reports = runtestprotocol(item, log=False, nextitem=following)
             if any(report.failed for report in reports):
@@ -47,5 +47,5 @@ class EverySeed:
 
 
 def set_seed(seed: int) -> None:
-    """For launches from now on."""
+    """Sets the seed of subsequent launches."""
     os.environ[VARIABLE] = f"seed:{seed}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore run`: starts a program in which `libcuda.so.1` is the CPU device.
+"""`cucore run`: starts a program with the CPU device as `libcuda.so.1`.
 
-Programs that load `libcudart.so.12` or `.13` get our runtime library, which uses the same device: NVIDIA's accepts no
-driver but NVIDIA's.
+`libcudart.so.12` and `.13` are replaced by our runtime library, which uses the same device: NVIDIA's accepts only
+NVIDIA's driver.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ def _prepend(variables: dict[str, str], name: str, *values: Path) -> None:
 
 
 def preloads(executable: str) -> list[Path]:
-    """The runtime libraries that the dynamic linker would not take from LD_LIBRARY_PATH, because a DT_RPATH precedes it.
+    """Returns the runtime libraries to preload: those that the dynamic linker would find in a DT_RPATH, which precedes
+    LD_LIBRARY_PATH.
 
-    A library that is loaded already satisfies every later request for its soname. A DT_RUNPATH needs no such help: the
-    linker searches it after LD_LIBRARY_PATH.
+    A loaded library satisfies every later request for its soname. A DT_RUNPATH needs no preload, because the linker
+    searches it after LD_LIBRARY_PATH.
     """
     dynamic = elf.read_dynamic(Path(executable))
     if not dynamic.rpath or dynamic.runpath:
@@ -33,7 +34,7 @@ def preloads(executable: str) -> list[Path]:
 
 
 def has_static_runtime(executable: str) -> bool:
-    """Whether nvcc has linked NVIDIA's runtime into the program: it holds device code and needs no runtime library."""
+    """Returns whether NVIDIA's runtime is linked statically: the program has device code and no runtime dependency."""
     path = Path(executable)
     needed = elf.read_dynamic(path).needed
     return elf.has_section(path, ".nv_fatbin") and not any(name.startswith("libcudart.so.") for name in needed)
@@ -42,8 +43,8 @@ def has_static_runtime(executable: str) -> bool:
 def environment(
     device: str, devices: int | None = None, executable: str | None = None, cudart: int | None = None
 ) -> dict[str, str]:
-    """The environment of the program: that of this process with the device, the CPU driver first on the library path, and
-    the stand-ins for compilers that write machine code."""
+    """Returns the environment of the program: that of this process plus the device, the CPU driver first on the library
+    path, and the stand-ins for compilers that generate machine code."""
     result = dict(os.environ, CUCORE_DEVICE=device)
     if device == "cpu":
         _prepend(result, "LD_LIBRARY_PATH", CPU_DRIVER_FOLDER, CUDART_FOLDER)
@@ -59,7 +60,7 @@ def environment(
 
 
 def command_of(caller: str, program: Sequence[str], device: str = "cpu") -> list[str] | int:
-    """The command line of a program, with the path of its executable first; an exit status where it cannot be started."""
+    """Returns the command line of a program, starting with the path of its executable; on error, an exit status."""
     command = list(program)
     if command[:1] == ["--"]:
         del command[0]
@@ -84,7 +85,7 @@ def command_of(caller: str, program: Sequence[str], device: str = "cpu") -> list
 
 
 def run(program: Sequence[str], device: str = "cpu", devices: int | None = None, cudart: int | None = None) -> int:
-    """Replaces this process by the program; returns only when it cannot be started."""
+    """Replaces this process with the program (exec). Returns an exit status only if it cannot be started."""
     command = command_of("run", program, device)
     if isinstance(command, int):
         return command

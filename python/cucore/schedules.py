@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random schedules: runs a program, or each test, with different orders of the threads of its kernels, and finds the order that fails.
+"""Random schedules: runs a program or each test with different schedules of kernel threads, and finds one that fails.
 
-    cucore schedules program.py             # 100 seeds; the first that ends otherwise is reduced to the switches that matter
+    cucore schedules program.py             # 100 seeds; the first with another outcome is reduced to relevant switches
     pytest --cuda-schedules=100             # every test with 100 seeds, until one fails
 
-CUCORE_CPU_SCHEDULE=seed:N chooses the order (docs/guide/schedules.md).
+CUCORE_CPU_SCHEDULE=seed:N selects the schedule (docs/guide/schedules.md).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended: all that is compared."""
+    """The outcome of a program, as it is compared."""
 
     status: int
     output: bytes
 
     def differs_from(self, other: Outcome) -> str:
-        """What differs, as the end of a sentence; empty: nothing."""
+        """Returns the difference as the end of a sentence; empty if there is none."""
         if self.status != other.status:
             return f"ends with status {self.status} and not {other.status}"
         if self.output != other.output:
@@ -46,9 +46,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Event:
-    """One line of a log of the CPU device: where a schedule left the order of the program."""
+    """One line of a schedule log of the CPU device: a point at which the schedule deviates from the default order."""
 
-    name: str  # a letter (KINDS), then launch, block, thread and point
+    name: str  # a letter (KINDS) followed by launch, block, thread and point
     kernel: str
     line: str
 
@@ -65,7 +65,7 @@ class Event:
 
 
 def reduce_events(events: Sequence[Event], fails: Callable[[Sequence[Event]], bool]) -> list[Event]:
-    """A short list of events that still fails: no single part of it can be left out (delta debugging)."""
+    """Returns a minimal list of events that still fails: no single event can be removed (delta debugging)."""
     kept = list(events)
     parts = 2
     while len(kept) >= 2:
@@ -86,7 +86,7 @@ def reduce_events(events: Sequence[Event], fails: Callable[[Sequence[Event]], bo
 
 
 class Runner:
-    """Runs one program again and again."""
+    """Runs one program repeatedly."""
 
     def __init__(self, program: Sequence[str], folder: Path) -> None:
         self.command = program
@@ -96,7 +96,7 @@ class Runner:
         self.runs = 0
 
     def run(self, schedule: str) -> Outcome:
-        """`schedule`: the value of the variable; empty: as always."""
+        """Runs the program. `schedule` is the value of the variable; empty for the default schedule."""
         self.runs += 1
         environment = self.environment | {VARIABLE: schedule}
         done = subprocess.run(self.command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -122,7 +122,7 @@ def progress(text: str) -> None:
 
 
 def schedules(program: Sequence[str], seeds: int, first: int, reduces: bool) -> int:
-    """The command: 0 when all seeds end as the program does without a seed, 1 when one does not."""
+    """Implements the command. Returns 0 if all seeds have the outcome of a run without a seed, otherwise 1."""
     command = command_of("schedules", program)
     if isinstance(command, int):
         return command

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands print: colours where a person reads, lines that fit the terminal, and JSON where a program reads."""
+"""Output of the commands: colours and line wrapping for terminals, JSON for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SITE = Path(__file__).resolve().parents[1]
 
 
 def is_coloured(stream: TextIO | None = None) -> bool:
-    """Whether a stream is a terminal that shows colours. `NO_COLOR` (see no-color.org) switches them off."""
+    """Returns whether a stream is a terminal with colours. `NO_COLOR` (see no-color.org) disables them."""
     stream = sys.stdout if stream is None else stream
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
@@ -29,19 +29,19 @@ def styled(text: str, *styles: str, stream: TextIO | None = None) -> str:
 
 
 def width() -> int:
-    """Columns to write in: the terminal's, or those of `COLUMNS`; without either, lines are not broken."""
+    """Returns the line width: of the terminal, or from `COLUMNS`. Without either, lines are not wrapped."""
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdigit():
         return _UNLIMITED
     return max(shutil.get_terminal_size((80, 24)).columns, 40)
 
 
 def shortened(text: str) -> str:
-    """Paths of packages in this Python, counted from `site-packages` where lines are short."""
+    """Shortens paths of packages to start at `site-packages`, if lines are short."""
     return text if width() >= 100 else text.replace(f"{SITE}{os.sep}", f"{SITE.name}{os.sep}")
 
 
 def wrapped(text: str, indent: int = 0, first: str | None = None) -> str:
-    """Lines of `text` that fit the width. A word that is longer (a path) stays whole, so that it can be copied."""
+    """Wraps `text` to the line width. A longer word (a path) is not broken, so that it can be copied."""
     blank = " " * indent
     lines = []
     for line in text.splitlines() or [""]:
@@ -54,7 +54,7 @@ def wrapped(text: str, indent: int = 0, first: str | None = None) -> str:
 
 
 def row(label: str, text: str, *styles: str, column: int = 12) -> None:
-    """A label and, beside it, a text."""
+    """Prints a label and a text beside it."""
     shown = wrapped(text, column, f"{label:<{column}}")
     print(styled(shown[: len(label)], *(styles or ("bold",))) + shown[len(label) :])
 
@@ -64,5 +64,5 @@ def print_json(value: Any) -> None:
 
 
 def complain(command: str, text: str) -> None:
-    """An error of a command, on standard error."""
+    """Prints an error of a command to standard error."""
     print(f"{styled(f'cucore {command}:', 'red', stream=sys.stderr)} {text}", file=sys.stderr)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore trace`: run a program on the CPU device and record a timeline of API calls, kernels, copies and streams.
+"""`cucore trace`: runs a program on the CPU device and records a timeline of API calls, kernels, copies and streams.
 
-The CPU device writes trace events of Chrome and Perfetto, one file per process (`CUCORE_TRACE`, cpu/trace). This module merges
-them, prints a summary, and draws the page of `--html`.
+The CPU device writes Chrome trace events (also readable by Perfetto), one file per process (`CUCORE_TRACE`, cpu/trace).
+This module merges them, prints a summary, and renders the page of `--html`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import CPU_DRIVER_FOLDER
 
 Event = dict[str, Any]
 
-# Categories of spans that a table sums up, and its title.
+# Categories of spans that a table summarizes, and the title of the table.
 _TABLES = {
     "kernel": "kernels",
     "copy": "copies and fills",
@@ -32,7 +32,7 @@ _TABLES = {
 
 
 def read_events(path: Path) -> list[Event]:
-    """The events of one process, each on a line. The last line is not whole where the process was killed."""
+    """Reads the events of one process, one per line. The last line is truncated if the process was killed."""
     events = []
     for line in path.read_text(errors="replace").splitlines():
         if line in ("[", "]"):
@@ -45,7 +45,7 @@ def read_events(path: Path) -> list[Event]:
 
 
 def merge(paths: Iterable[Path]) -> list[Event]:
-    """All events; times are microseconds since the first one."""
+    """Merges the events of all files. Times are in microseconds since the first event."""
     events = [event for path in sorted(paths) for event in read_events(path)]
     start = min((event["ts"] for event in events if "ts" in event), default=0)
     for event in events:
@@ -69,7 +69,7 @@ class Row:
 
 
 def summarize(events: Iterable[Event]) -> dict[str, list[Row]]:
-    """For each table its rows, the largest total first."""
+    """Returns the rows of each table, sorted by descending total."""
     tables: dict[str, dict[str, Row]] = {category: {} for category in _TABLES}
     for event in events:
         category = event.get("cat")
@@ -101,7 +101,7 @@ def _bytes(count: int) -> str:
 
 
 def summary(events: Sequence[Event], most_rows: int = 10) -> str:
-    """Tables of the kernels, copies, API calls, compilations and NVTX ranges that took longest."""
+    """Returns tables of the kernels, copies, API calls, compilations and NVTX ranges with the largest total time."""
     parts = []
     for category, rows in summarize(events).items():
         if not rows:
@@ -137,7 +137,7 @@ def write(events: Sequence[Event], path: Path) -> None:
 
 
 def environment_of_nvtx() -> dict[str, str]:
-    """Programs that use NVTX load the CPU device's library, which records their ranges."""
+    """Returns the variables by which NVTX loads the CPU device's library, which records ranges."""
     library = (CPU_DRIVER_FOLDER / "libcuda.so.1").resolve()
     return {"NVTX_INJECTION64_PATH": str(library)} if "NVTX_INJECTION64_PATH" not in os.environ else {}
 

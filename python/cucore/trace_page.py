@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `cucore trace --html`: one file, no network: a picture of host threads and streams, and the tables of the summary."""
+"""The page of `cucore trace --html`: a self-contained file with a timeline of host threads and streams, and tables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 from .trace import Event, summary
 
-_MOST_SPANS = 20_000  # a browser draws these without delay
-_ROW = 18  # height of a row of spans, in pixels
-_WIDTH = 10_000  # units of the whole time in the picture
+_MOST_SPANS = 20_000  # a browser renders this many without noticeable delay
+_ROW = 18  # height of a row of spans in pixels
+_WIDTH = 10_000  # width of the timeline in SVG units
 
 _COLOURS = {
     "kernel": "#3a7",
@@ -94,7 +94,7 @@ draw();
 class _Track:
     name: str
     order: tuple[int, int]
-    spans: list[tuple[Event, int]] = field(default_factory=list)  # with its row
+    spans: list[tuple[Event, int]] = field(default_factory=list)  # (event, row)
 
     @property
     def rows(self) -> int:
@@ -115,7 +115,7 @@ def _tracks(events: Sequence[Event]) -> list[_Track]:
     for event in sorted(spans, key=lambda event: (event["ts"], -event["dur"])):
         key = event["pid"], event["tid"]
         track = tracks.setdefault(key, _Track(names.get(key, f"thread {key[1]}"), key))
-        open_until = ends.setdefault(key, [])  # the spans around this one
+        open_until = ends.setdefault(key, [])  # end times of the enclosing spans
         while open_until and open_until[-1] <= event["ts"]:
             open_until.pop()
         track.spans.append((event, len(open_until)))

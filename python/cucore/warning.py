@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings of all packages: one category, reported at the line of the user's program.
+"""Warnings of all packages: one category, attributed to the line of the user's program.
 
 import warnings, cucore.warning
 warnings.simplefilter("ignore", cucore.warning.CucoreWarning)
@@ -14,7 +14,7 @@ _OURS = ("cuda.core", "cuda.bindings", "cuda.pathfinder", "cucore", "importlib")
 
 
 class CucoreWarning(RuntimeWarning, UserWarning):
-    """Something works differently from what a program may expect: no GPU was found, a cache cannot be written, ..."""
+    """Behaviour differs from what a program may expect: no GPU was found, a cache is not writable, ..."""
 
 
 def _is_ours(module: str) -> bool:
@@ -22,12 +22,12 @@ def _is_ours(module: str) -> bool:
 
 
 def _is_import(file: str) -> bool:
-    """A frame of the import system, which `warnings` does not count either."""
+    """Returns whether a file belongs to the import system, whose frames `warnings` does not count either."""
     return "importlib" in file and "_bootstrap" in file
 
 
 def user_stacklevel() -> int:
-    """The stacklevel, for the caller of this function, of the first frame outside of our packages."""
+    """Returns the stacklevel, for the caller of this function, of the first frame outside our packages."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
@@ -36,5 +36,5 @@ def user_stacklevel() -> int:
 
 
 def warn(text: str, category: type[Warning] = CucoreWarning) -> None:
-    """Warn about `text` at the line of the user's program."""
+    """Issues a warning, attributed to the line of the user's program."""
     warnings.warn(text, category, stacklevel=user_stacklevel())

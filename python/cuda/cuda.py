@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The old name of `cuda.bindings.driver`: the same functions and classes."""
+"""The older name of `cuda.bindings.driver`: the same functions and classes."""
 
 from __future__ import annotations
 

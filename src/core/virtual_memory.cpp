@@ -242,7 +242,7 @@ std::size_t VirtualMemoryResource::num_allocations() const {
 }
 
 Buffer VirtualMemoryResource::modify_allocation(
-    Buffer buffer, std::size_t new_size,
+    Buffer&& buffer, std::size_t new_size,
     const std::optional<VirtualMemoryResourceOptions>& options) {
   if (buffer.memory_resource().get() != this) {
     throw std::invalid_argument{

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// at_exit.hpp: functions of an extension module that run when the interpreter begins to exit.
+// at_exit.hpp: exit functions of an extension module.
 #pragma once
 
 #include <Python.h>
 
 namespace cucore::python {
 
-/// Runs a function when the interpreter begins to exit. All of Python still works then, and exit
-/// functions that the program registered earlier run later, so a reference that is released here
-/// must be looked up again on its next use. For references to classes and functions that would keep
-/// a module, and with it the variables of a program, alive. (Objects that programs gave us to keep,
-/// kept.hpp, are released later: when the module itself is destroyed.)
+/// Registers an exit function (Python's atexit), which runs before finalization. The interpreter is
+/// still fully usable then, and exit functions that the program registered earlier run later: a
+/// reference that is released here must be looked up again on its next use. For references to
+/// classes and functions that would keep a module, and with it a program's variables, alive.
+/// (Objects that programs gave us to keep alive, kept.hpp, are released later, with the module.)
 inline void at_exit(void (*function)()) noexcept {
   static PyMethodDef method{
       "forget",
@@ -27,7 +27,7 @@ inline void at_exit(void (*function)()) noexcept {
   Py_XDECREF(call);
   Py_XDECREF(capsule);
   Py_XDECREF(module);
-  PyErr_Clear();  // then it is never called
+  PyErr_Clear();  // on failure the function is never called
 }
 
 }  // namespace cucore::python

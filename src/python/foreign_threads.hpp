@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foreign_threads.hpp: threads that Python did not start and the exit of the interpreter.
+// foreign_threads.hpp: threads that Python did not create, and interpreter finalization.
 #pragma once
 
 #include <Python.h>
@@ -13,14 +13,15 @@
 
 namespace cucore::python {
 
-/// Counts the foreign threads that are inside the interpreter, and keeps them out once it exits.
+/// Counts the foreign threads inside the interpreter, and rejects further ones before finalization.
 ///
-/// A foreign thread cannot ask whether the interpreter is finalizing and then take the GIL: between
-/// the two, finalization may free what PyGILState_Ensure() reads. So close() runs as an exit
-/// function, before finalization: it refuses further threads and waits for those inside.
+/// A foreign thread cannot test whether the interpreter is finalizing and then acquire the GIL:
+/// between the two, finalization may free memory that PyGILState_Ensure() reads. Therefore close()
+/// runs as an exit function, before finalization: it rejects further threads and waits for those
+/// inside.
 class ForeignThreads {
  public:
-  /// False once the interpreter exits. Each enter() that returned true needs a leave().
+  /// Returns false after close(). Each enter() that returns true must be paired with a leave().
   bool enter() noexcept {
     if ((state_.fetch_add(kOne) & kClosed) == 0) return true;
     leave();
@@ -28,8 +29,8 @@ class ForeignThreads {
   }
   void leave() noexcept { state_.fetch_sub(kOne); }
 
-  /// Called with the GIL. A callback that runs for longer than a second is no longer waited for: it
-  /// is left where it is when it next asks for the GIL (run_or_sleep).
+  /// Rejects further threads and waits for those inside, for at most one second. A callback that
+  /// runs longer blocks forever when it next acquires the GIL (run_or_sleep). Requires the GIL.
   void close() noexcept {
     state_.fetch_or(kClosed);
     if (state_.load() == kClosed) return;
@@ -41,19 +42,22 @@ class ForeignThreads {
   }
 
  private:
-  static constexpr unsigned kClosed = 1;  // the lowest bit; above it, the number of threads inside
+  static constexpr unsigned kClosed =
+      1;  // the lowest bit; the bits above are the number of threads inside
   static constexpr unsigned kOne = 2;
   std::atomic<unsigned> state_{0};
 };
 
 inline constinit ForeignThreads foreign_threads;
 
-/// To be called once by each extension module, before its other exit functions are registered.
+/// Registers foreign_threads.close() as an exit function. Each extension module must call it once,
+/// before it registers its other exit functions.
 inline void close_to_foreign_threads_at_exit() {
   at_exit([] { foreign_threads.close(); });
 }
 
-/// Has the main thread release the owners that a thread of the driver could not release.
+/// Schedules a pending call on the main thread that releases the owners which a thread of the
+/// driver could not release.
 inline void schedule_release() {
   if (!foreign_threads.enter()) return;
   Py_AddPendingCall(
@@ -61,7 +65,7 @@ inline void schedule_release() {
         release_deferred_owners();
         return 0;
       },
-      nullptr);  // refused when many wait already, one of which will do it
+      nullptr);  // fails if the queue is full: then a queued call releases them
   foreign_threads.leave();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gil.hpp: the interpreter's lock, given up and taken where the interpreter may be on its way out.
+// gil.hpp: release and acquisition of the GIL, safe during interpreter finalization.
 #pragma once
 
 #include <Python.h>
@@ -12,8 +12,8 @@
 
 namespace cucore::python {
 
-/// True from the moment the interpreter begins to take itself apart: nothing of it may be touched
-/// any more by threads other than the one that does so.
+/// Returns whether the interpreter is finalizing or finalized. Only the finalizing thread may then
+/// use the Python API.
 inline bool interpreter_is_ending() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
   return Py_IsInitialized() == 0 || Py_IsFinalizing() != 0;
@@ -22,11 +22,11 @@ inline bool interpreter_is_ending() noexcept {
 #endif
 }
 
-/// The first interpreter, which lives as long as Python does.
+/// The main interpreter, which exists until finalization.
 inline PyInterpreterState* const main_interpreter = PyInterpreterState_Main();
 
-/// True when no thread but this one runs Python or wants to. To be asked with the lock. The state's
-/// neighbours are read where CPython keeps them: to ask for them would be four calls.
+/// Returns whether the calling thread is the only one with a thread state. Requires the GIL. Reads
+/// the links of the thread state directly: the API would take four calls.
 inline bool is_only_thread() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
   const PyThreadState* const self = PyThreadState_GetUnchecked();
@@ -35,15 +35,15 @@ inline bool is_only_thread() noexcept {
 #endif
   return self->next == nullptr && self->prev == nullptr &&
          PyInterpreterState_Head() ==
-             main_interpreter;  // the newest is the first: there is no other
+             main_interpreter;  // the head is the newest interpreter: there is no other
 }
 
-/// Runs what may ask for the lock: taking it, or Python code, which gives it up and asks again at
-/// any time. A thread that asks too late is ended by pthread_exit, up to Python 3.13. That would
-/// unwind through functions that promise not to throw, and through owners that would give back
-/// objects and locks of an interpreter that is gone. Such a thread sleeps here for good instead, as
-/// it does in later Pythons. `work` must own nothing: its own frame is unwound. What ends a thread
-/// is no exception that could be asked for (nor an object: a reference to it would be null).
+/// Runs code that may acquire the GIL: directly, or as Python code, which releases and reacquires
+/// it at any time. Up to Python 3.13, pthread_exit ends a thread that acquires the GIL during
+/// finalization. That would unwind through noexcept functions, and through owners that would
+/// release objects and locks of a finalized interpreter. Such a thread blocks here forever instead,
+/// as it does in later Python versions. `work` must own nothing, because its frame is unwound. The
+/// forced unwind of pthread_exit is not a C++ exception: current_exception() is null.
 template <class Work>
 auto run_or_sleep(Work work) noexcept {
   try {
@@ -54,7 +54,7 @@ auto run_or_sleep(Work work) noexcept {
   }
 }
 
-/// Lets other threads run Python for a scope.
+/// Releases the GIL for a scope.
 class WithoutGil {
  public:
   WithoutGil() noexcept
@@ -73,7 +73,8 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-/// Takes the lock on any thread; false, without it, once the interpreter is on its way out.
+/// Acquires the GIL on any thread for a scope. Converts to false, without the GIL, if the
+/// interpreter is finalizing.
 class WithGil {
  public:
   WithGil() noexcept {
@@ -96,7 +97,7 @@ class WithGil {
  private:
   PyGILState_STATE state_{};
   bool held_ = false;
-  bool is_foreign_ = false;  // Python did not start this thread: it is counted
+  bool is_foreign_ = false;  // not created by Python: counted in foreign_threads
 };
 
 }  // namespace cucore::python

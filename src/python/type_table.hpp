@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// type_table.hpp: what is known of a Python type, found by its address without a lock.
+// type_table.hpp: a lock-free lookup table of values per Python type, keyed by address.
 #pragma once
 #include <Python.h>
 
@@ -13,9 +13,9 @@
 
 namespace cucore::python {
 
-/// Whether a type lives as long as the process anyway: it is built in, or the one that its module
-/// has under its name. A class made in a function is destroyed, with the variables that its methods
-/// capture.
+/// Returns whether a type lives until the process exits: it is a static type, a class of cuda.*, or
+/// the class that its module has under its name. A class created in a function is destroyed, with
+/// the variables that its methods capture.
 inline bool lives_on(PyTypeObject* type) {
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return true;
   PyObject* const object = reinterpret_cast<PyObject*>(type);
@@ -37,9 +37,8 @@ inline bool lives_on(PyTypeObject* type) {
   return found;
 }
 
-/// The tables of one extension module that have an entry. They are emptied when Python ends: a
-/// class of the main program that was remembered would keep that program's variables, and all that
-/// is in them, for ever.
+/// The list of an extension module's nonempty tables. An exit function clears them: a cached class
+/// of the main program would keep that program's variables alive forever.
 class TypeTables {
  protected:
   constexpr explicit TypeTables(void (*forget)(TypeTables&)) noexcept : forget_{forget} {}
@@ -65,18 +64,17 @@ class TypeTables {
   std::atomic<bool> listed_{false};
 };
 
-/// Remembers a small value per type until the interpreter ends. Entries are never changed or
-/// freed before, and keep their type alive, so that an address never comes to mean another type;
-/// types that do not live on are not remembered. A full table remembers nothing more: the caller
-/// finds out again. Key and value lie together: a call that comes after other work finds neither in
-/// the nearest cache.
+/// Caches a small value per type until the interpreter exits. Entries are immutable and own a
+/// reference to their type, so that an address always identifies the same type. Types that do not
+/// live until exit (lives_on) are not cached. A full table accepts no more entries: the caller
+/// computes the value again. Key and value are adjacent, for one cache miss instead of two.
 template <class Value>
 class TypeTable : private TypeTables {
  public:
   constexpr TypeTable() noexcept
       : TypeTables{[](TypeTables& self) { static_cast<TypeTable&>(self).forget(); }} {}
 
-  /// The value added for this type, or null.
+  /// Returns the value of this type, or null.
   const Value* find(PyTypeObject* type) const noexcept {
     for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
       const Entry& entry = entries_[at % kSlots];
@@ -94,7 +92,7 @@ class TypeTable : private TypeTables {
  private:
   bool insert(PyTypeObject* type, const Value& value) {
     const std::unique_lock lock{adding_, std::try_to_lock};
-    if (!lock) return false;  // another thread adds, or did when this process was forked
+    if (!lock) return false;  // another thread adds, or added when this process was forked
     for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
       Entry& entry = entries_[at % kSlots];
       const PyTypeObject* const there = entry.type.load(std::memory_order_relaxed);
@@ -122,10 +120,11 @@ class TypeTable : private TypeTables {
     return (address >> 4) ^ (address >> 13);
   }
   Entry entries_[kSlots];
-  std::mutex adding_;  // nothing else is done while it is held
+  std::mutex adding_;  // held only while an entry is written
 };
 
-/// The value of a Python int when it fits in 64 bits, signed. `value` must be an int (or derived).
+/// Converts a Python int to int64_t; false if it does not fit. `value` must be an int or an
+/// instance of a subclass.
 inline bool as_int64(PyObject* value, std::int64_t* out) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
   const auto* number = reinterpret_cast<const PyLongObject*>(value);
@@ -134,7 +133,7 @@ inline bool as_int64(PyObject* value, std::int64_t* out) noexcept {
     return true;
   }
 #else
-  const Py_ssize_t size = Py_SIZE(value);  // one digit or none, with the sign of the number
+  const Py_ssize_t size = Py_SIZE(value);  // number of digits, with the sign of the value
   if (size >= -1 && size <= 1) {
     *out = size == 0 ? 0
                      : size * static_cast<std::int64_t>(

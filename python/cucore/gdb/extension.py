@@ -3,13 +3,13 @@
 # (The module gdb exists inside GDB only.)
 """GDB commands for kernels on the CPU device. GDB runs this file: `cucore gdb program.py`, or `source FILE` in GDB.
 
-cucore threads              the threads of the blocks that run: state and position
-cucore thread X [Y [Z]]     look at a thread of the current block, or continue until it starts
-cucore block X [Y [Z]]      the same for the first thread of a block
+cucore threads              list the threads of resident blocks: state and position
+cucore thread X [Y [Z]]     select a thread of the current block, or continue until it starts
+cucore block X [Y [Z]]      select the first thread of a block, or continue until it starts
 
-A kernel in debug mode runs one thread after the other on one host thread; a thread that waits at a barrier is suspended
-with its stack. To look at such a thread, an unwinder makes its frames the callers of the innermost frame: nothing in the
-program changes, and the next step or continue goes on where the program was.
+A kernel in debug mode runs its threads one after the other on one host thread. A thread that waits at a barrier is
+suspended with its stack. To inspect such a thread, an unwinder presents its frames as the callers of the innermost
+frame: the program is not modified, and the next step or continue resumes at the point where it stopped.
 """
 
 import struct
@@ -51,7 +51,7 @@ STATES = (
 )
 NOT_STARTED, RUNNING, BARRIER, DONE = 0, 1, 3, 8
 
-# What cucpu_fiber_switch pushes (cpu/engine/run/fiber_switch.S): register and offset from the saved stack pointer.
+# Registers that cucpu_fiber_switch pushes (cpu/engine/run/fiber_switch.S) -> offset from the saved stack pointer.
 SAVED = {
     "x86-64": (
         [(name, 8 * at) for at, name in enumerate(("r15", "r14", "r13", "r12", "rbx", "rbp", "rip"))],
@@ -73,7 +73,7 @@ def fail(text):
 
 
 def read(address, form):
-    """Values at an address, by a format of `struct`; one value alone is not a tuple."""
+    """Reads values at an address in a format of `struct`. Returns a tuple, or a single value."""
     memory = gdb.selected_inferior().read_memory(address, struct.calcsize("<" + form))
     values = struct.unpack("<" + form, bytes(memory))
     return values[0] if len(values) == 1 else values
@@ -103,7 +103,7 @@ def spell(index):
 
 
 class Thread:
-    """A thread of a resident block: its fiber, or only its index when it has not started."""
+    """A thread of a resident block: its fiber, or only its index if it has not started."""
 
     def __init__(self, block, linear, address):
         self.block, self.linear, self.address = block, linear, address
@@ -156,7 +156,7 @@ class Run:
                 yield Block(self, read(place, "Q"))
 
     def current(self):
-        """The thread that runs."""
+        """Returns the running thread."""
         n = self.layout
         fiber = read(self.scheduler + n["current"], "Q")
         if not fiber:
@@ -175,7 +175,7 @@ def runs():
 
 
 def current_run():
-    """The run of the selected host thread, else the only one."""
+    """Returns the run of the selected host thread, or else the only run."""
     found = list(runs())
     if not found:
         fail("no kernel is running in debug mode")
@@ -191,7 +191,7 @@ def current_run():
     fail("several kernels are running: select the host thread of one with `thread N`")
 
 
-# ---- looking at suspended threads ----
+# ---- inspection of suspended threads ----
 
 
 def saved_registers(architecture):
@@ -204,7 +204,7 @@ class FrameId:
 
 
 class SuspendedThread(gdb.unwinder.Unwinder):
-    """While a suspended thread is looked at, its frames are the callers of the innermost frame."""
+    """While a suspended thread is selected, presents its frames as the callers of the innermost frame."""
 
     def __init__(self):
         super().__init__("cucore suspended thread")
@@ -245,7 +245,7 @@ SUSPENDED = SuspendedThread()
 
 
 def in_kernel(frame):
-    """Whether the frame has a source line and is no part of the device's runtime."""
+    """Returns whether the frame has a source line and does not belong to the device's runtime."""
     place = frame.find_sal()
     name = frame.name() or ""
     return place.symtab is not None and not name.startswith("cucpu") and "cpu/engine" not in place.symtab.filename
@@ -255,7 +255,7 @@ def kernel_frame(skip_innermost):
     frame = gdb.newest_frame()
     if skip_innermost:
         frame = frame.older()
-    for _ in range(32):  # frames of the runtime come first
+    for _ in range(32):  # frames of the runtime are innermost
         if frame is None:
             return None
         if in_kernel(frame):
@@ -265,7 +265,7 @@ def kernel_frame(skip_innermost):
 
 
 def position(thread):
-    """`file:line` of a thread."""
+    """Returns the position of a thread as `file:line`."""
     if thread.state in (NOT_STARTED, DONE):
         return ""
     suspended = thread.state != RUNNING
@@ -293,7 +293,7 @@ def select(thread):
 
 
 class StartOf(gdb.Breakpoint):
-    """Stops where a thread of a kernel starts, after the prologue."""
+    """A breakpoint at the start of a kernel's thread, after the prologue."""
 
     def __init__(self, run, block, thread):
         self.wanted = (block, thread)
@@ -316,7 +316,7 @@ def behind_prologue(entry):
 
 
 def run_to(run, block, thread):
-    """Other breakpoints are ignored until then: the threads before it would stop at each of them."""
+    """Continues until a thread starts. Disables other breakpoints meanwhile: earlier threads would stop there."""
     others = [point for point in gdb.breakpoints() if point.enabled]
     stop = StartOf(run, block, thread)
     gdb.write(f"continuing until block {spell(block)} thread {spell(thread)} starts\n")
@@ -343,7 +343,7 @@ class Cucore(gdb.Command):
 
 
 class Threads(gdb.Command):
-    """The threads of the blocks that run: cucore threads."""
+    """List the threads of resident blocks: cucore threads."""
 
     def __init__(self):
         super().__init__("cucore threads", gdb.COMMAND_STATUS)
@@ -371,7 +371,7 @@ class Threads(gdb.Command):
 
     @staticmethod
     def rows(block, current):
-        """Neighboring threads in the same state and at the same line share a row."""
+        """Returns the rows of the table. Neighboring threads in the same state and at the same line share a row."""
         groups = []
         for thread in block.threads():
             is_current = (
@@ -404,7 +404,7 @@ def linear(index, shape):
 
 
 def focus():
-    """The run, and the thread that commands refer to."""
+    """Returns the run, and the thread that commands refer to."""
     run = current_run()
     thread = SUSPENDED.thread or run.current()
     if thread is None:
@@ -413,7 +413,7 @@ def focus():
 
 
 class SelectThread(gdb.Command):
-    """Look at a thread of the current block, or continue until it starts: cucore thread X [Y [Z]]."""
+    """Select a thread of the current block, or continue until it starts: cucore thread X [Y [Z]]."""
 
     def __init__(self):
         super().__init__("cucore thread", gdb.COMMAND_STACK)
@@ -438,7 +438,7 @@ class SelectThread(gdb.Command):
 
 
 class SelectBlock(gdb.Command):
-    """Look at the first thread of a block, or continue until it starts: cucore block X [Y [Z]]."""
+    """Select the first thread of a block, or continue until it starts: cucore block X [Y [Z]]."""
 
     def __init__(self):
         super().__init__("cucore block", gdb.COMMAND_STACK)
@@ -470,7 +470,8 @@ def in_kernel_of_suspended(frame):
 
 
 class KernelFrames:
-    """A backtrace ends at the kernel: what called it is the device's runtime. That of a suspended thread begins with it."""
+    """A frame filter that removes the device's runtime: the callers of a kernel, and the innermost frames of a
+    suspended thread."""
 
     def __init__(self):
         self.name, self.enabled, self.priority = "cucore kernels", True, 100
@@ -500,7 +501,7 @@ def install():
     for command in (Cucore, Threads, SelectThread, SelectBlock):
         command()
     KernelFrames()
-    gdb.execute("set breakpoint pending on")  # kernels are compiled when they are first launched
+    gdb.execute("set breakpoint pending on")  # kernels are compiled at their first launch
     gdb.execute("skip -gfi */cpu/engine/*")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cucore gdb`: start GDB with a program on the CPU device, in debug mode, with the commands of the extension."""
+"""`cucore gdb`: starts GDB with a program on the CPU device in debug mode, and with the commands of the extension."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ EXTENSION = Path(__file__).parent / "extension.py"
 
 
 def variables(executable: str | None) -> dict[str, str]:
-    """What the program's environment has and GDB's has not: GDB itself needs neither our driver nor the stand-ins."""
+    """Returns the variables for the program only: GDB itself needs neither our driver nor the stand-ins."""
     wanted = run.environment("cpu", executable=executable) | {"CUCORE_DEBUG": "1"}
     return {name: value for name, value in wanted.items() if os.environ.get(name) != value}
 
 
 def gdb(program: Sequence[str], options: Sequence[str] = (), print_extension: bool = False) -> int:
-    """Replaces this process by GDB; returns only when it cannot be started."""
+    """Replaces this process with GDB (exec). Returns an exit status only if it cannot be started."""
     if print_extension:
         print(EXTENSION)
         return 0

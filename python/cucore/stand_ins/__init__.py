@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in for NVIDIA's compilers on the CPU device. The programs `ptxas` and, in this folder, `nvcc --cubin` write PTX into a
-container in place of machine code. The libraries NVRTC and nvJitLink return such containers as their cubins."""
+"""Stand-ins for NVIDIA's compilers on the CPU device. The programs `ptxas` and, in this directory, `nvcc --cubin` write
+a container with PTX instead of machine code. The libraries NVRTC and nvJitLink return such containers as cubins."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .. import CPU_DRIVER_FOLDER, LIBRARY_FOLDER
 PTXAS = CPU_DRIVER_FOLDER / "bin" / "ptxas"
 NVCC = Path(__file__).parent / "nvcc"
 PRELOAD = CPU_DRIVER_FOLDER / "libcucore_stand_ins.so"
-#: Variables by which packages let users name a ptxas.
+#: Environment variables of packages for the path of ptxas.
 PTXAS_VARIABLES = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
 
 
 def variables(now: Mapping[str, str]) -> dict[str, str]:
-    """The variables that put the stand-ins in front of NVIDIA's programs, for a process with the environment `now` and its
-    children. What the user has set stays; CUCORE_STAND_INS=0 switches them off."""
+    """Returns the variables by which a process with the environment `now`, and its children, find the stand-ins before
+    NVIDIA's programs. Values that the user has set are kept. CUCORE_STAND_INS=0 disables the stand-ins."""
     if now.get("CUCORE_STAND_INS") == "0" or not PTXAS.exists():
         return {}
     ours = [str(PTXAS.parent), str(NVCC.parent)]
-    # Without a PATH programs are searched in os.defpath; a PATH of these folders alone would hide them.
+    # Without a PATH, programs are searched in os.defpath, which a PATH of only these directories would replace.
     path = [folder for folder in (now.get("PATH") or os.defpath).split(os.pathsep) if folder not in ours]
     result = {
         "PATH": os.pathsep.join([*ours, *path]),
@@ -40,9 +40,11 @@ def variables(now: Mapping[str, str]) -> dict[str, str]:
 
 
 def into_this_process() -> None:
-    """Puts the stand-ins for compilers that are libraries into this process, until it ends: the variables reach its children only.
-    Who looks a function of NVRTC or nvJitLink up from now on gets the one whose cubins carry PTX, and `libcuda.so.1` means the CPU
-    device. Compilers that cuda.pathfinder does not find stay as they are. CUCORE_STAND_INS=0 switches all of it off."""
+    """Activates the stand-ins for compiler libraries in this process until it exits; `variables()` affects children.
+
+    Later lookups of functions of NVRTC and nvJitLink return the ones whose cubins contain PTX, and `libcuda.so.1` is
+    the CPU device. Compilers that cuda.pathfinder does not find are not replaced. CUCORE_STAND_INS=0 disables all of
+    it."""
     if os.environ.get("CUCORE_STAND_INS") == "0" or not PTXAS.exists():
         return
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
@@ -60,8 +62,8 @@ def into_this_process() -> None:
 
 
 def name_driver() -> None:
-    """Makes the name `libcuda.so.1` mean the CPU device in this process, until it ends. Without effect where the build has no
-    CPU device, or another library of that name is loaded already."""
+    """Makes `libcuda.so.1` resolve to the CPU device in this process until it exits. No-op if the build has no CPU
+    device, or if another library of that name is already loaded."""
     named = LIBRARY_FOLDER / "libcucore_cpu_named.so"
     if named.exists():
         ctypes.CDLL(str(named))

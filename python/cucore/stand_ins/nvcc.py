@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nvcc --cubin` for the CPU device: compiles to PTX, with the real nvcc or with NVRTC, and writes a container.
 
-Everything else is passed to the real nvcc. Its programs run on the CPU device if they hold PTX.
+All other command lines are passed to the real nvcc. Its programs run on the CPU device if they contain PTX.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CUBIN = {"--cubin", "-cubin"}
 OUTPUT = {"-o", "--output-file"}
 FOLDER = {"-odir", "--output-directory"}
 SOURCES = {".cu", ".c", ".cc", ".cpp", ".cxx"}
-# Options of nvcc whose value is the next argument, unless it follows an equals sign: the value is no source file.
+# Options of nvcc whose value is the next argument (not a source file), unless it follows an equals sign.
 WITH_VALUE = {
     *("-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "--generate-code", "-std", "--std", "-x"),
     *("-I", "--include-path", "-isystem", "--system-include", "-D", "--define-macro", "-U", "--undefine-macro"),
@@ -29,7 +29,7 @@ WITH_VALUE = {
     *("-maxrregcount", "--maxrregcount", "-ftz", "--ftz", "-prec-div", "--prec-div", "-prec-sqrt", "--prec-sqrt"),
     *("-fmad", "--fmad", "-O", "--optimize", "-diag-suppress", "--diag-suppress", "-t", "--threads", "-m"),
 }
-# What NVRTC understands under the same name; other options concern the host's code or the machine code.
+# Options that NVRTC supports under the same name. Other options concern host code or machine code.
 NVRTC = re.compile(
     r"-(I|D|U|isystem|include)|--(include-path|define-macro|undefine-macro|pre-include|system-include)"
     r"|--?(std|ftz|prec-div|prec-sqrt|fmad|maxrregcount|use_fast_math|G|device-debug|lineinfo|generate-line-info"
@@ -42,7 +42,7 @@ class Command(NamedTuple):
     sources: list[Path]
     output: Path | None
     folder: Path | None
-    rest: list[tuple[str, str | None]]  # all other options, each with its value
+    rest: list[tuple[str, str | None]]  # all other options with their values
 
 
 def parse(arguments: Sequence[str]) -> Command:
@@ -67,7 +67,7 @@ def parse(arguments: Sequence[str]) -> Command:
 
 
 def real_nvcc() -> str | None:
-    """The nvcc that would run without this one, or that of the NVIDIA wheels."""
+    """Returns the path of the nvcc that would run without this one, or of the one in the NVIDIA wheels."""
     own = Path(__file__).resolve().parent
     folders = [f for f in os.environ.get("PATH", os.defpath).split(os.pathsep) if f and Path(f).resolve() != own]
     if found := shutil.which("nvcc", path=os.pathsep.join(folders)):
@@ -85,7 +85,7 @@ def has_host_compiler(command: Command) -> bool:
 
 
 def ptx_of_nvcc(nvcc: str, command: Command, source: Path) -> bytes | int:
-    """The PTX, or the exit status of nvcc, which has printed why."""
+    """Returns the PTX, or the exit status of nvcc, which has printed the error."""
     options = [part for option in command.rest for part in option if part is not None]
     with tempfile.TemporaryDirectory() as folder:
         ptx = Path(folder) / "code.ptx"
@@ -128,14 +128,14 @@ def ptx_of_nvrtc(command: Command, source: Path) -> bytes | int:
 
 
 def container(ptx: bytes) -> bytes:
-    """The form in which the CPU device loads a cubin: an ELF file with the PTX."""
+    """Returns the container that the CPU device loads as a cubin: an ELF file with the PTX."""
     os.environ["CUCORE_DEVICE"] = "cpu"
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
     target = re.search(rb"^\s*\.target\s+(sm_\w+)", ptx, re.MULTILINE)
     arch = target[1].decode() if target else "sm_90"
     code = Linker(ObjectCode.from_ptx(ptx), options=LinkerOptions(arch=arch)).link("cubin").code
-    assert isinstance(code, bytes)  # a text is the name of a file
+    assert isinstance(code, bytes)  # a str would be the name of a file
     return code
 
 
@@ -145,7 +145,7 @@ def complain(text: str) -> int:
 
 
 def print_version() -> int:
-    """What programs read from `nvcc --version` where there is no nvcc: the release of the compiler that is used."""
+    """Prints the text of `nvcc --version` if there is no nvcc, with the release of the compiler in use."""
     from cuda.bindings import nvrtc
 
     _, major, minor = nvrtc.nvrtcVersion()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Low-level bindings to CUDA's C APIs, rendered from the facts in `api/`. Each module is loaded when it is first named."""
+"""Low-level bindings of CUDA's C APIs, rendered from the facts in `api/`. Modules are imported lazily, at first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if (
         _exists(__file__)
         and not (_exists(f"{__path__[0]}/../core/__init__.py") and _exists(f"{__path__[0]}/../pathfinder/__init__.py"))
     )
-):  # files of NVIDIA's wheels, or ours are gone: both were installed into one folder
+):  # files of NVIDIA's wheels are present, or files of this package are missing: both are installed in one directory
     from cucore.mixed import refuse
 
     refuse(__name__)

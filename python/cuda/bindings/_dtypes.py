@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy dtypes of the structs, for those who have NumPy: `nvml.memory_v2_dtype` has the layout of `nvml.Memory_v2`."""
+"""NumPy dtypes of the structs: `nvml.memory_v2_dtype` has the layout of `nvml.Memory_v2`. Requires NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RECORD, _BYTES, _TEXTS = 14, 18, (17, 19)
 
 
 def find(module: str, name: str) -> Any:
-    """The dtype called `name`, that of the class whose name it spells in small letters."""
+    """Returns the dtype called `name`: that of the class with the same name, ignoring case and underscores."""
     wanted = name.removesuffix("_dtype").replace("_", "")
     for candidate in _bindings.names(module):
         if candidate[0].isupper() and candidate.replace("_", "").lower() == wanted:

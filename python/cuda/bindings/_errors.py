@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions for result codes: the `raising` modules, and the modules in the Pythonic style."""
+"""Exceptions for result codes, raised by the `raising` modules and by the Pythonic modules (bare return values)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class FunctionNotFoundError(RuntimeError):
-    """The library that is installed lacks a function: it is older (or newer) than the interface."""
+    """The installed library does not export a function, because it is older or newer than the interface."""
 
 
 class NotSupportedError(RuntimeError):
-    """The system lacks what a function needs."""
+    """The system does not support a function."""
 
 
 class CUDABindingsError(RuntimeError):
-    """A C function returned an error. `code` is the member of its result enum, `function` the function's name."""
+    """A C function returned an error. `code` is a member of its result enum, `function` the name of the function."""
 
     def __init__(self, code: Any, function: str, text: str = "") -> None:
         super().__init__(f"{function}: {code.name} ({code.value})" + (f": {text}" if text else ""))
@@ -51,7 +51,7 @@ _FACTORIES: dict[str, Any] = {}
 
 
 def register(module: str, factory: Any) -> None:
-    """`factory(code)` makes the exception of a module in the Pythonic style."""
+    """Registers the function that creates the exception for a result code of a module."""
     _FACTORIES[module] = factory
 
 
@@ -60,7 +60,7 @@ def status_text(code: Any) -> str:
 
 
 class StatusError(Exception):
-    """A function of a Pythonic module failed; `status` is the member of the module's result enum."""
+    """A function of a Pythonic module failed. `status` is a member of the module's result enum."""
 
     _enum = "Result"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enums of the C APIs: ints with names. Made from the rendered facts when a name is first touched, which must be cheap,
-so this is not `enum.IntEnum`; it behaves like one where programs look."""
+"""Enums of the C APIs: ints with names. They are created from the rendered facts at first use. `enum.IntEnum` is too
+slow for that; these classes implement the part of its interface that programs use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MappingProxyType = type(type.__dict__)
 
 
 class FastEnumMetaclass(type):
-    """The class of enum classes: they are called with a value, iterated and asked for members."""
+    """The metaclass of enum classes: implements calls with a value, iteration and the lookup of members."""
 
     _by_value: dict[int, Any]
     __members__: Any
@@ -48,7 +48,7 @@ class FastEnumMetaclass(type):
 
 
 class FastEnum(int, metaclass=FastEnumMetaclass):
-    """A value of a C enum. Equal to its int; `name`, `value` and the class's `__members__` work as for `enum.IntEnum`."""
+    """A value of a C enum. Equal to its int; `name`, `value` and the class's `__members__` are as in `enum.IntEnum`."""
 
     name: str
     value: int
@@ -72,7 +72,7 @@ class FastEnum(int, metaclass=FastEnumMetaclass):
 
 
 class _Documentation:
-    """`__doc__` of an enum class and of its members, made when asked for: what a member's name says, in words."""
+    """Descriptor of `__doc__` of an enum class and of its members. Creates the text on access, from a member's name."""
 
     def __get__(self, member: Any, cls: Any) -> str:
         if member is None:
@@ -85,14 +85,14 @@ class _Documentation:
 
 
 def _parts(name: str) -> list[str]:
-    """CU_EVENT_BLOCKING_SYNC and cudaEventBlockingSync alike: the words of a name."""
+    """Splits a name into its words, for names like CU_EVENT_BLOCKING_SYNC and cudaEventBlockingSync."""
     import re
 
     return [part for word in name.split("_") for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", word)]
 
 
 def _meaning(cls: Any, name: str) -> str:
-    """The words of a name, less those that all members begin with."""
+    """Returns the words of a name without the prefix that all members share."""
     parts = _parts(name)
     if len(cls.__members__) > 1:
         for others in zip(*(_parts(member) for member in cls.__members__), strict=False):
@@ -113,7 +113,7 @@ def _member(cls: type, value: int, name: str) -> Any:
 
 
 def make_enum(name: str, module: str, members: dict[str, int]) -> Any:
-    """The class of an enum. Of names with one value the first is the member, the others are aliases."""
+    """Creates an enum class. Of several names with the same value the first is the member, the others are aliases."""
     by_value: dict[int, Any] = {}
     namespace = {"__module__": module, "__qualname__": name, "__doc__": _DOCUMENTATION}
     cls = type.__new__(FastEnumMetaclass, name, (FastEnum,), namespace)
@@ -130,5 +130,5 @@ def make_enum(name: str, module: str, members: dict[str, int]) -> Any:
 
 
 def unknown_member(cls: type, value: int) -> Any:
-    """A value the facts do not know, from a newer library: named after its number, not listed among the members."""
+    """Creates a member for an unknown value, from a newer library. Its name has the value; `__members__` lacks it."""
     return _member(cls, value, f"UNKNOWN_{value}")

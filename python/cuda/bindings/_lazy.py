@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules whose names are made when first touched: importing one costs next to nothing."""
+"""Lazy modules: a name is created at first use, so the import of a module is cheap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import cuda.bindings
 from cuda.bindings import _bindings
 
-if not hasattr(cuda.bindings, "_MODULES"):  # NVIDIA's package was installed over ours
+if not hasattr(cuda.bindings, "_MODULES"):  # NVIDIA's package has overwritten this one
     from cucore.mixed import fail
 
     fail("cuda.bindings")
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 def lazy(
     module: str, api: str, *, raising: bool = False, more: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`_missing` and `__dir__` for a module that shows the rendered API `api` and `more` names of its own.
+    """Returns `_missing` and `__dir__` for a module with the names of the rendered API `api` and `more` own names.
 
-    The module's class asks its `_missing` for names that are not in its dict. A `__getattr__` would do the same, but CPython
-    then takes the long way for every attribute of the module, and the attribute costs as much as the call after it."""
+    The class of the module calls `_missing` for names that are not in the module's dict. A module `__getattr__` is not
+    used: with it CPython takes the slow path for every attribute load of the module, and a load costs as much as the
+    call after it."""
     namespace = sys.modules[module].__dict__
     sys.modules[module].__class__ = _bindings.LazyModule
 
@@ -42,7 +43,7 @@ def lazy(
                 raise AttributeError(
                     f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module]
                 ) from None
-        namespace.setdefault(name, value)  # a function written in Python may call the rendered one of its name
+        namespace.setdefault(name, value)  # keeps a Python function of this name, which may call the rendered one
         return value
 
     def __dir__() -> list[str]:
@@ -52,7 +53,7 @@ def lazy(
 
 
 def alias(module: str, of: ModuleType) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`_missing` and `__dir__` for a module that is an old name of another."""
+    """Returns `_missing` and `__dir__` for a module that is an older name of another."""
     namespace = sys.modules[module].__dict__
     sys.modules[module].__class__ = _bindings.LazyModule
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cuDLA, the deep learning accelerator of embedded boards. Functions return bare values; an error raises `CudlaError`.
+"""cuDLA: the deep learning accelerator of embedded boards. Functions return bare values and raise `CudlaError`.
 
-The library comes with the system software of such a board. Elsewhere everything here can be imported and structs be filled; a
-function raises `cuda.pathfinder.DynamicLibNotFoundError`, which lists where the library was looked for.
+The library is part of the system software of such a board. On other systems all names can be imported and structs can
+be filled; a call of a function raises `cuda.pathfinder.DynamicLibNotFoundError`, which lists the places searched.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 
 class AccessPermissionFlags(IntEnum):
-    """How memory is registered: `flags` of `mem_register`."""
+    """The access permissions of registered memory: `flags` of `mem_register`."""
 
     READ_WRITE_PERM = 0
     READ_ONLY_PERM = 1
@@ -21,28 +21,28 @@ class AccessPermissionFlags(IntEnum):
 
 
 class DevAttributeType(IntEnum):
-    """What `device_get_attribute` tells."""
+    """The attributes of `device_get_attribute`."""
 
     UNIFIED_ADDRESSING = 0
     DEVICE_VERSION = 1
 
 
 class FenceType(IntEnum):
-    """Fences at the end of a task, or at its start (SOF)."""
+    """The type of a fence: at the end of a task, or at its start (SOF)."""
 
     FENCE = 1
     FENCE_SOF = 2
 
 
 class Mode(IntEnum):
-    """Devices that share streams with CUDA, or stand alone."""
+    """The mode of a device: hybrid (submission through CUDA streams) or standalone."""
 
     CUDA_DLA = 0
     STANDALONE = 1
 
 
 class ModuleAttributeType(IntEnum):
-    """What `module_get_attributes` tells."""
+    """The attributes of `module_get_attributes`."""
 
     NUM_INPUT_TENSORS = 0
     NUM_OUTPUT_TENSORS = 1
@@ -53,14 +53,14 @@ class ModuleAttributeType(IntEnum):
 
 
 class ModuleLoadFlags(IntEnum):
-    """How a module is loaded."""
+    """The flags of `module_load_from_memory`."""
 
     DEFAULT = 0
     ENABLE_FAULT_DIAGNOSTICS = 1
 
 
 class ScratchMemoryConfig(IntEnum):
-    """Where modules have their scratch memory."""
+    """The configuration of the scratch memory of modules."""
 
     DEFAULT = 0
     SHARED_STATIC = 2
@@ -97,7 +97,7 @@ class Status(IntEnum):
 
 
 class SubmissionFlags(IntEnum):
-    """How tasks are submitted."""
+    """The flags of `submit_task`."""
 
     NOOP = 1
     SKIP_LOCK_ACQUIRE = 2
@@ -105,7 +105,7 @@ class SubmissionFlags(IntEnum):
 
 
 class CudlaError(Exception):
-    """A function failed; `status` is the member of `Status`."""
+    """A function failed. `status` is a member of `Status`."""
 
     def __init__(self, status: Any) -> None:
         self.status = Status(status)
@@ -116,7 +116,7 @@ class CudlaError(Exception):
 
 
 def check_status(status: int) -> None:
-    """Raises for any status but success."""
+    """Raises an exception if `status` is not success."""
     if status:
         raise CudlaError(status)
 
@@ -125,7 +125,7 @@ def check_status(status: int) -> None:
 
 
 class _Struct:
-    """A C struct: zeroed memory of its own, or a view of memory with another owner."""
+    """A C struct. Owns zero-initialized memory, or is a view of memory with another owner."""
 
     _c: ClassVar[Any]
 
@@ -162,14 +162,14 @@ class _Struct:
 
     @classmethod
     def from_ptr(cls, ptr: int, readonly: bool = False, owner: Any = None) -> Any:
-        """A view of the struct at an address, which `owner` keeps alive."""
+        """Creates a view of the struct at an address. The view keeps `owner` alive."""
         if not ptr:
             raise ValueError(f"{cls.__name__}.from_ptr(): ptr must not be null (0)")
         return cls._view(cls._c.from_address(ptr), owner)
 
     @classmethod
     def from_buffer(cls, buffer: Any) -> Any:
-        """A copy of a buffer's bytes."""
+        """Creates a struct with a copy of a buffer's bytes."""
         made = cls()
         data = bytes(memoryview(buffer).cast("B"))
         if len(data) != ctypes.sizeof(cls._c):
@@ -179,12 +179,12 @@ class _Struct:
 
     @classmethod
     def from_data(cls, data: Any) -> Any:
-        """A copy of a NumPy array of this struct's dtype."""
+        """Creates a struct with a copy of a NumPy array of this struct's dtype."""
         return cls.from_buffer(data)
 
 
 def _plain(name: str, doc: str) -> Any:
-    """A field that is a number, or text."""
+    """Creates a property for a numeric or string field."""
 
     def get(self: Any) -> Any:
         value = getattr(self._data, name)
@@ -197,7 +197,7 @@ def _plain(name: str, doc: str) -> Any:
 
 
 def _object(name: str, doc: str) -> Any:
-    """A pointer to one struct: its address, or an object of this module, which is kept alive."""
+    """Creates a property for a pointer to a struct: an address, or an object of this module, which is kept alive."""
 
     def get(self: Any) -> int:
         return getattr(self._data, name) or 0
@@ -210,7 +210,7 @@ def _object(name: str, doc: str) -> Any:
 
 
 def _list(name: str, count: str, element: type[_Struct] | None, doc: str) -> Any:
-    """A pointer to elements, whose number is in a field that is not shown."""
+    """Creates a property for a pointer to an array, whose length is in a hidden field."""
 
     def get(self: Any) -> Any:
         number, address = getattr(self._data, count), getattr(self._data, name)
@@ -252,7 +252,7 @@ class _CExternalMemory(ctypes.Structure):
 
 
 class ExternalMemoryHandleDesc(_Struct):
-    """Memory of another API (NvSciBuf)."""
+    """External memory, imported from NvSciBuf."""
 
     _c = _CExternalMemory
     ext_buf_object = _plain("ext_buf_object", "the other API's object")
@@ -264,7 +264,7 @@ class _CExternalSemaphore(ctypes.Structure):
 
 
 class ExternalSemaphoreHandleDesc(_Struct):
-    """A semaphore of another API (NvSciSync)."""
+    """An external semaphore, imported from NvSciSync."""
 
     _c = _CExternalSemaphore
     ext_sync_object = _plain("ext_sync_object", "the other API's object")
@@ -275,7 +275,7 @@ class _CFence(ctypes.Structure):
 
 
 class Fence(_Struct):
-    """A fence that tasks wait for or signal."""
+    """A fence that tasks wait for or signal (NvSciSync)."""
 
     _c = _CFence
     fence = _plain("fence", "the fence")
@@ -319,7 +319,7 @@ class _CModuleTensorDescriptor(ctypes.Structure):
 
 
 class ModuleTensorDescriptor(_Struct):
-    """What a tensor of a module looks like."""
+    """The type and layout of a module's tensor."""
 
     _c = _CModuleTensorDescriptor
     name = _plain("name", "the tensor's name")
@@ -336,7 +336,7 @@ class ModuleTensorDescriptor(_Struct):
 
     @property
     def stride(self) -> list[int]:
-        """Strides in bytes."""
+        """The strides in bytes."""
         return list(self._data.stride)
 
     @stride.setter
@@ -349,7 +349,7 @@ class _CSignalEvents(ctypes.Structure):
 
 
 class SignalEvents(_Struct):
-    """What is signaled when a task ends."""
+    """The events that are signaled when a task completes."""
 
     _c = _CSignalEvents
     dev_ptrs = _list("dev_ptrs", "num_events", None, "registered addresses of the semaphores")
@@ -361,7 +361,7 @@ class _CWaitEvents(ctypes.Structure):
 
 
 class WaitEvents(_Struct):
-    """What a task waits for."""
+    """The events that a task waits for."""
 
     _c = _CWaitEvents
     pre_fences = _list("pre_fences", "num_events", Fence, "the fences")
@@ -380,7 +380,7 @@ class _CTask(ctypes.Structure):
 
 
 class Task(_Struct):
-    """One run of a module."""
+    """A task: one execution of a module."""
 
     _c = _CTask
     module_handle = _plain("module_handle", "the module")
@@ -394,7 +394,7 @@ class Task(_Struct):
 
 
 def _function(symbol: str, *types: Any) -> Any:
-    """A function of the library. Raises DynamicLibNotFoundError where there is none."""
+    """Returns a function of the library. Raises DynamicLibNotFoundError if the library is not installed."""
     from cuda.pathfinder import load_nvidia_dynamic_lib
 
     handle = load_nvidia_dynamic_lib("cudla")._handle_uint
@@ -414,33 +414,33 @@ _P, _U32, _U64, _SIZE = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctype
 
 
 def get_version() -> int:
-    """The version of the library."""
+    """Returns the version of the library."""
     version = _U64()
     check_status(_function("cudlaGetVersion", _P)(ctypes.byref(version)))
     return version.value
 
 
 def device_get_count() -> int:
-    """How many accelerators there are."""
+    """Returns the number of accelerators."""
     count = _U64()
     check_status(_function("cudlaDeviceGetCount", _P)(ctypes.byref(count)))
     return count.value
 
 
 def create_device(device: int, flags: int) -> int:
-    """A handle of an accelerator; `flags` is a `Mode`."""
+    """Creates a handle of an accelerator. `flags` is a `Mode`."""
     handle = _P()
     check_status(_function("cudlaCreateDevice", _U64, _P, _U32)(device, ctypes.byref(handle), flags))
     return handle.value or 0
 
 
 def destroy_device(dev_handle: int) -> None:
-    """Ends the use of a handle."""
+    """Destroys a device handle."""
     check_status(_function("cudlaDestroyDevice", _P)(dev_handle))
 
 
 def device_get_attribute(dev_handle: int, attrib: int) -> DevAttribute:
-    """An attribute, by its `DevAttributeType`."""
+    """Returns an attribute of a device. `attrib` is a `DevAttributeType`."""
     attribute = DevAttribute()
     check_status(_function("cudlaDeviceGetAttribute", _P, ctypes.c_int, _P)(dev_handle, attrib, attribute.ptr))
     return attribute
@@ -452,7 +452,7 @@ def get_last_error(dev_handle: int) -> None:
 
 
 def mem_register(dev_handle: int, ptr: int, size: int, flags: int) -> int:
-    """Makes memory known to a device: its address there."""
+    """Registers memory with a device. Returns its address on the device."""
     registered = _P()
     call = _function("cudlaMemRegister", _P, _P, _SIZE, _P, _U32)
     check_status(call(dev_handle, ptr, size, ctypes.byref(registered), flags))
@@ -460,12 +460,12 @@ def mem_register(dev_handle: int, ptr: int, size: int, flags: int) -> int:
 
 
 def mem_unregister(dev_handle: int, dev_ptr: int) -> None:
-    """Ends what `mem_register` began."""
+    """Unregisters memory of `mem_register`."""
     check_status(_function("cudlaMemUnregister", _P, _P)(dev_handle, dev_ptr))
 
 
 def module_load_from_memory(dev_handle: int, p_module: Any, module_size: int, flags: int) -> int:
-    """Loads a compiled network: its bytes, or their address."""
+    """Loads a compiled network, given as bytes or as their address. Returns a module handle."""
     data = p_module if isinstance(p_module, int) else ctypes.create_string_buffer(bytes(p_module), module_size)
     address = data if isinstance(data, int) else ctypes.addressof(data)
     module = _P()
@@ -480,25 +480,25 @@ def module_unload(h_module: int, flags: int) -> None:
 
 
 def module_get_attributes(h_module: int, attr_type: int) -> ModuleAttribute:
-    """An attribute, by its `ModuleAttributeType`."""
+    """Returns an attribute of a module. `attr_type` is a `ModuleAttributeType`."""
     attribute = ModuleAttribute()
     check_status(_function("cudlaModuleGetAttributes", _P, ctypes.c_int, _P)(h_module, attr_type, attribute.ptr))
     return attribute
 
 
 def set_task_timeout_in_ms(dev_handle: int, timeout: int) -> None:
-    """How long tasks may run."""
+    """Sets the timeout of tasks in milliseconds."""
     check_status(_function("cudlaSetTaskTimeoutInMs", _P, _U32)(dev_handle, timeout))
 
 
 def submit_task(dev_handle: int, ptr_to_tasks: Any, num_tasks: int, stream: Any, flags: int) -> None:
-    """Queues tasks: a Task or the address of several, on a CUDA stream or, standing alone, on none (0)."""
+    """Submits tasks: a Task or the address of several, on a CUDA stream, or on 0 in standalone mode."""
     call = _function("cudlaSubmitTask", _P, _P, _U32, _P, _U32)
     check_status(call(dev_handle, int(ptr_to_tasks), num_tasks, int(stream or 0), flags))
 
 
 def __getattr__(name: str) -> Any:
-    if name.endswith("_dtype"):  # the NumPy dtype of a struct: task_dtype
+    if name.endswith("_dtype"):  # the NumPy dtype of a struct, for example task_dtype
         cls = globals().get("".join(part.capitalize() for part in name.removesuffix("_dtype").split("_")))
         if isinstance(cls, type) and issubclass(cls, _Struct):
             import numpy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cuFile, direct storage access. Functions return bare values; an error raises `cuFileError`."""
+"""cuFile: GPUDirect Storage. Functions return bare values and raise `cuFileError`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _rendered, __dir__ = _lazy.lazy(
 
 
 class cuFileError(_errors.StatusError):
-    """A function failed; `status` is the member of `OpError`."""
+    """A function failed. `status` is a member of `OpError`."""
 
     _enum = "OpError"
 
@@ -28,7 +28,7 @@ class cuFileError(_errors.StatusError):
 
 
 def check_status(status: int) -> None:
-    """Raises for any status but success; results of read and write are negative when they are errors."""
+    """Raises an exception if `status` is an error. Results of read and write are errors if they are negative."""
     if status < 0:
         raise cuFileError(-status)
     if status:
@@ -36,17 +36,17 @@ def check_status(status: int) -> None:
 
 
 def op_status_error(status: int) -> str:
-    """The name of an operation's error."""
+    """Returns the name of an operation's error."""
     return str(_rendered("OpError")(status).name)
 
 
 def get_parameter_bool(param: int) -> bool:
-    """An on/off setting of the library."""
+    """Returns a Boolean parameter of the library."""
     return bool(_rendered("get_parameter_bool")(param))
 
 
 def set_parameter_string(param: int, desc_str: Any) -> None:
-    """Changes a setting of the library that is text: bytes, str, or the address of a C string."""
+    """Sets a string parameter of the library, given as bytes, str, or the address of a C string."""
     if isinstance(desc_str, int):
         import ctypes
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Importable where programs look for NVIDIA's Cython layer; C++ programs use the headers of cucore instead.
+"""Importable in place of NVIDIA's Cython module. C++ programs use the headers of cucore instead.
 
-Names that exist in Python are those of `cuda.bindings.nvvm`.
+The names that exist in Python are those of `cuda.bindings.nvvm`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvFatbin, the maker of fat binaries. Functions return bare values; an error raises `nvFatbinError`."""
+"""nvFatbin: creation of fat binaries. Functions return bare values and raise `nvFatbinError`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _missing, __dir__ = _lazy.lazy(__name__, "cuda.bindings.nvfatbin", more=("nvFatb
 
 
 class nvFatbinError(_errors.StatusError):
-    """A function failed; `status` is the member of `Result`."""
+    """A function failed. `status` is a member of `Result`."""
 
 
 def check_status(status: int) -> None:
-    """Raises for any status but success."""
+    """Raises an exception if `status` is not success."""
     if status:
         raise nvFatbinError(status)
 
 
 def get_error_string(result: int) -> str:
-    """What a result code means; empty for success."""
+    """Returns the description of a result code; empty for success."""
     return _missing("get_error_string")(result) or ""
 
 

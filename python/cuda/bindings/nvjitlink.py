@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvJitLink, the linker of device code. Functions return bare values; an error raises `nvJitLinkError`."""
+"""nvJitLink: the linker of device code. Functions return bare values and raise `nvJitLinkError`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _missing, __dir__ = _lazy.lazy(__name__, "cuda.bindings.nvjitlink", more=("nvJit
 
 
 class nvJitLinkError(_errors.StatusError):
-    """A function failed; `status` is the member of `Result`."""
+    """A function failed. `status` is a member of `Result`."""
 
 
 def check_status(status: int) -> None:
-    """Raises for any status but success."""
+    """Raises an exception if `status` is not success."""
     if status:
         raise nvJitLinkError(status)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVML, the management library. Functions return bare values; an error raises the exception of its code, an `NvmlError`."""
+"""NVML: the management library. Functions return bare values and raise the `NvmlError` subclass of the result code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALIASES = {"NvmlMemoryError": "MemoryError", "NvmlTimeoutError": "TimeoutError"
 
 
 class NvmlError(_errors.StatusError):
-    """A function failed; `status` is the member of `Return`. Each code has a class of its own below this one."""
+    """A function failed. `status` is a member of `Return`. Each result code has its own subclass."""
 
     _enum = "Return"
 
@@ -40,19 +40,19 @@ def _exception(status: int) -> NvmlError:
 
 
 def check_status(status: int) -> None:
-    """Raises for any status but success."""
+    """Raises an exception if `status` is not success."""
     if status:
         raise _exception(status)
 
 
 def check_status_size(status: int) -> None:
-    """Like check_status, but too small a buffer is an answer, not an error."""
+    """Like check_status, but accepts INSUFFICIENT_SIZE, which is the expected result of a size query."""
     if status != 7:
         check_status(status)
 
 
 def _field_query(name: str) -> Any:
-    """The function of this name, with fields given as a FieldValue array, or as ids and (id, scope) pairs."""
+    """Returns a variant of a function that takes fields as a FieldValue array, or as IDs and (ID, scope) pairs."""
     rendered = _rendered(name)
     cls = _rendered("FieldValue")
 
@@ -82,7 +82,7 @@ FieldValue; each has a status of its own, nvml_return."""
 
 
 def _call(symbol: str, *arguments: Any) -> None:
-    """Calls a C function whose arguments do not map one to one to Python's."""
+    """Calls a C function whose parameters do not map one-to-one to those in Python."""
     import ctypes
 
     address = _bindings.function_pointer(__name__, symbol)
@@ -92,7 +92,7 @@ def _call(symbol: str, *arguments: Any) -> None:
 
 
 def device_read_prm_counters_v1(device: int, counters: Any) -> Any:
-    """Reads the port counters that `counters` (a PRMCounter_v1) names; comes back with their values."""
+    """Reads the port counters that `counters` (a PRMCounter_v1) selects. Returns it with their values."""
     request = _rendered("nvmlPRMCounterList_v1_t")()
     request.num_counters, request.counters = len(counters), counters.ptr
     _call("nvmlDeviceReadPRMCounters_v1", device, request.ptr)
@@ -100,7 +100,7 @@ def device_read_prm_counters_v1(device: int, counters: Any) -> Any:
 
 
 def device_read_write_prm_v1(device: int, in_data: bytes) -> tuple[int, bytes]:
-    """Passes a register access to the port's firmware: (status, the returned data)."""
+    """Sends a register access to the port's firmware. Returns (status, data)."""
     request = _rendered("nvmlPRMTLV_v1_t")()
     request.data_size, request.in_data = len(in_data), in_data
     _call("nvmlDeviceReadWritePRM_v1", device, request.ptr)
@@ -108,7 +108,7 @@ def device_read_write_prm_v1(device: int, in_data: bytes) -> tuple[int, bytes]:
 
 
 def system_event_set_wait(event_set: int, timeout_ms: int, buffer_size: int) -> Any:
-    """Waits for events of a set made by system_event_set_create(): a SystemEventData_v1 with those that came."""
+    """Waits for events of a set of system_event_set_create(). Returns a SystemEventData_v1 with the events."""
     events = _rendered("SystemEventData_v1")(buffer_size)
     request = _rendered("nvmlSystemEventSetWaitRequest_v1_t")()
     request.timeoutms, request.set, request.data, request.data_size = timeout_ms, event_set, events.ptr, buffer_size

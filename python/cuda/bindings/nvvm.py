@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVVM, the compiler of LLVM IR. Functions return bare values; an error raises `nvvmError`."""
+"""libNVVM: the compiler of NVVM IR. Functions return bare values and raise `nvvmError`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _missing, __dir__ = _lazy.lazy(__name__, "cuda.bindings.nvvm", more=("nvvmError"
 
 
 class nvvmError(_errors.StatusError):
-    """A function failed; `status` is the member of `Result`."""
+    """A function failed. `status` is a member of `Result`."""
 
 
 def check_status(status: int) -> None:
-    """Raises for any status but success."""
+    """Raises an exception if `status` is not success."""
     if status:
         raise nvvmError(status)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small helpers around the bindings: native handles, versions of PTX, checks of the environment."""
+"""Utilities for the bindings: native handles, PTX versions, checks of the environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _warned = False
 
-# PTX version -> the first CUDA version (as cuDriverGetVersion counts) whose driver reads it.
+# PTX version -> the first CUDA version (in the format of cuDriverGetVersion) whose driver supports it.
 _PTX = {
     "1.0": 1000, "1.1": 1010, "1.2": 2000, "1.3": 2010, "1.4": 2020, "2.0": 3000, "2.1": 3010, "2.2": 3020, "2.3": 4000,
     "3.0": 4010, "3.1": 5000, "3.2": 5050, "4.0": 6000, "4.1": 6050, "4.2": 7000, "4.3": 7050, "5.0": 8000, "6.0": 9000,
@@ -27,7 +27,7 @@ _PTX = {
 
 
 def envvar_bool(name: str, default: bool = False) -> bool:
-    """True when the environment variable is set to something that means yes; `default` when it is not set."""
+    """Returns whether the environment variable has a value that means true; `default` if it is not set."""
     value = os.environ.get(name)
     if value is None:
         return default
@@ -40,14 +40,14 @@ def envvar_bool(name: str, default: bool = False) -> bool:
 
 
 def get_cuda_native_handle(obj: Any) -> int:
-    """The address or number of the C object of an object of cuda.bindings."""
+    """Returns the native handle of an object of cuda.bindings as an int."""
     if not isinstance(obj, _bindings.Handle):
         raise TypeError(f"{obj!r} is not a handle of cuda.bindings")
     return int(obj)
 
 
 def get_ptx_ver(ptx: str) -> str:
-    """The version a PTX text declares, as "8.4"."""
+    """Returns the version that a PTX module declares, for example "8.4"."""
     match = re.search(r"^\s*\.version\s+([0-9]+\.[0-9]+)", ptx, re.MULTILINE)
     if match is None:
         raise ValueError("the text has no .version line: it is not PTX")
@@ -55,7 +55,7 @@ def get_ptx_ver(ptx: str) -> str:
 
 
 def get_minimal_required_cuda_ver_from_ptx_ver(ptx_version: str) -> int:
-    """The CUDA version (12040 for 12.4) a driver needs to read PTX of this version."""
+    """Returns the minimum CUDA version (12040 for 12.4) of a driver that supports this PTX version."""
     try:
         return _PTX[ptx_version]
     except KeyError:
@@ -64,7 +64,7 @@ def get_minimal_required_cuda_ver_from_ptx_ver(ptx_version: str) -> int:
 
 
 def check_nvvm_compiler_options(options: Sequence[str]) -> bool:
-    """True when the NVVM library that is installed takes these options; False without a library."""
+    """Returns whether the installed libNVVM accepts these options; False if it is not installed."""
     from cuda.bindings import nvvm
 
     source = (
@@ -92,7 +92,7 @@ def check_nvvm_compiler_options(options: Sequence[str]) -> bool:
 
 
 def warn_if_cuda_major_version_mismatch() -> None:
-    """Warns once per process when the driver is older than the CUDA version whose interface this is."""
+    """Warns, once per process, if the driver is older than the CUDA version of this interface."""
     from cucore.warning import warn
     from cuda.bindings import driver
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pythonic access to the CUDA runtime: devices, streams, memory, kernels and graphs.
 
-Every name is looked up when it is first used, so that importing the package stays cheap.
+Names are imported lazily, at first use, to keep the import of the package fast.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if (
             _exists(f"{__path__[0]}/../bindings/__init__.py") and _exists(f"{__path__[0]}/../pathfinder/__init__.py")
         )
     )
-):  # files of NVIDIA's wheels, or ours are gone: both were installed into one folder
+):  # files of NVIDIA's wheels are present, or files of this package are missing: both are installed in one directory
     from cucore.mixed import refuse
 
     refuse(__name__)
@@ -29,7 +29,7 @@ TYPE_CHECKING = False  # importing typing would cost more than this package
 if TYPE_CHECKING:
     from typing import Any
 
-# Where each public name lives. A name is imported from its module at first use and then kept.
+# The module that defines each public name. A name is imported at first use and then cached in globals().
 _HOMES = {
     # devices, streams, events
     "Context": "_core",

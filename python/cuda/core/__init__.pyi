@@ -1,4 +1,4 @@
-"""Names of cuda.core for type checkers; at run time each is imported when first used."""
+"""Names of cuda.core for type checkers. At run time each name is imported at first use."""
 
 from . import checkpoint as checkpoint
 from . import experimental as experimental

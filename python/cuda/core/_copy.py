@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies, prefetches and discards of many buffers in one call."""
+"""Batched copies, prefetches and discards of buffers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MemcpySrcAccessOrder(StrEnum):
-    """When the source of a copy is read.
+    """The order in which a copy may read its source.
 
     >>> MemcpySrcAccessOrder("any") is MemcpySrcAccessOrder.ANY
     True
@@ -26,7 +26,7 @@ class MemcpySrcAccessOrder(StrEnum):
 
 
 class MemcpyOverlapMode(StrEnum):
-    """Whether a copy may give way to kernels.
+    """Whether a copy prefers to overlap with kernels.
 
     >>> MemcpyOverlapMode("default") is MemcpyOverlapMode.DEFAULT
     True
@@ -37,12 +37,12 @@ class MemcpyOverlapMode(StrEnum):
 
 
 class CopyOptions:
-    """How a copy is made: when its source is read, where source and destination are, and whether kernels have priority.
+    """Attributes of a copy: access order of the source, location hints, and overlap with kernels.
 
     - ``src_access_order``: when the source may be read: ``"stream"`` (in stream order), ``"during_api_call"`` (before the
       call returns) or ``"any"``
-    - ``src_location_hint``: where a managed source lies, a Device or a Host; None for no hint
-    - ``dst_location_hint``: where a managed destination lies, a Device or a Host; None for no hint
+    - ``src_location_hint``: the location of a managed source, a Device or a Host; None for no hint
+    - ``dst_location_hint``: the location of a managed destination, a Device or a Host; None for no hint
     - ``overlap_mode``: ``"default"``, or ``"prefer_overlap_with_compute"`` to leave the multiprocessors to kernels
 
     >>> other = device.allocate(buffer.size, stream=stream)
@@ -62,7 +62,7 @@ class CopyOptions:
         self.src_location_hint = src_location_hint
         self.dst_location_hint = dst_location_hint
         self.overlap_mode = _core.choice(MemcpyOverlapMode, overlap_mode, "overlap_mode")
-        self._described()  # a hint that is no place is an error here
+        self._described()  # raises if a hint is not a location
 
     def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.__slots__)
@@ -76,7 +76,7 @@ class CopyOptions:
         return f"CopyOptions({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__slots__)})"
 
     def _described(self) -> Any:
-        """The options of C++."""
+        """Returns the C++ representation of the options."""
         overlaps = self.overlap_mode is MemcpyOverlapMode.PREFER_OVERLAP_WITH_COMPUTE
         order = _ORDER[self.src_access_order]
         return _core._CopyOptions.of(order, self.src_location_hint, self.dst_location_hint, overlaps)
@@ -86,12 +86,12 @@ _ORDER = {MemcpySrcAccessOrder.STREAM: 1, MemcpySrcAccessOrder.DURING_API_CALL: 
 
 
 def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options: Any = None) -> None:
-    """Copy each source to the destination at the same place, in one call.
+    """Copy each source to the destination with the same index, in one call.
 
-    Managed buffers whose options say nothing of where they lie are copied one by one: the batch of a GPU's driver was seen
-    to read what such a page held before it was discarded, not what the host has written since.
+    Managed buffers without location hints are copied one by one: for a discarded page, the batched copy of a GPU's
+    driver was observed to read the contents from before the discard instead of what the host has written since.
 
-    TypeError for a stream that is being captured, and for the legacy default stream: neither takes batches.
+    Raises TypeError for a capturing stream and for the legacy default stream: neither supports batched copies.
 
     >>> others = [device.allocate(buffer.size, stream=stream) for _ in range(2)]
     >>> copy_batch(stream, [buffer, buffer], others)
@@ -100,7 +100,7 @@ def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options
 
 
 def prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
-    """Move managed buffers to a place (one for all, or one each) before they are used there.
+    """Prefetch managed buffers to a location (one for all buffers, or one per buffer), in stream order.
 
     >>> managed = [ManagedMemoryResource().allocate(4096, stream=stream) for _ in range(2)]
     >>> prefetch_batch(stream, managed, [device, Host()])
@@ -109,10 +109,10 @@ def prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
 
 
 def discard_batch(stream: Any, buffers: Sequence[Any]) -> None:
-    """Say that the contents of managed buffers are not needed any more.
+    """Discard the contents of managed buffers, in stream order.
 
-    Prefetch a buffer before you write to it again, or use ``discard_prefetch_batch``: a GPU's driver may take what the host
-    writes to a discarded page for discarded too.
+    Prefetch a buffer before you write to it again, or use ``discard_prefetch_batch``: a GPU's driver may also discard
+    what the host writes to a discarded page.
 
     >>> managed = [ManagedMemoryResource().allocate(4096, stream=stream) for _ in range(2)]
     >>> discard_batch(stream, managed)
@@ -121,7 +121,7 @@ def discard_batch(stream: Any, buffers: Sequence[Any]) -> None:
 
 
 def discard_prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
-    """Move managed buffers without their contents.
+    """Discard the contents of managed buffers and prefetch the buffers to a location, in stream order.
 
     >>> managed = [ManagedMemoryResource().allocate(4096, stream=stream) for _ in range(2)]
     >>> discard_prefetch_batch(stream, managed, device)

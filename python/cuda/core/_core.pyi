@@ -1,4 +1,4 @@
-"""Types of the C++ half of cuda.core. What starts with an underscore is private to the package."""
+"""Type stubs of the C++ extension module of cuda.core. Names with a leading underscore are private to the package."""
 
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
@@ -389,7 +389,7 @@ class Buffer:
     def fill(self, value: Any, *, stream: _AnyStream) -> None: ...
     def close(self, stream: _AnyStream | None = None) -> None: ...
 
-# Memory that can be copied: of a device, or of the host. A list of numbers is none.
+# Device or host memory that can be a source or destination of a copy. A list of numbers cannot.
 _Memory = Buffer | _BytesLike | _HasDLPack | _HasArrayInterface | _HasCudaArrayInterface
 
 class _KeepingBuffer(Buffer): ...
@@ -512,8 +512,8 @@ _AnyStream = Stream | GraphBuilder | _IsStream
 
 # ---- private to the package
 
-_CopyEnd = tuple[int, int]  # address, handle of an array or 0
-_CopyExtent = tuple[int, int, int]  # bytes of a row, rows, planes
+_CopyEnd = tuple[int, int]  # (address, array handle or 0)
+_CopyExtent = tuple[int, int, int]  # (row size in bytes, number of rows, number of planes)
 _HostFunction = Callable[[], object] | None
 
 CUDA_ERROR_NOT_FOUND: int
@@ -779,7 +779,6 @@ class _View:
 _V = TypeVar("_V", bound=_View)
 
 def _keep_views_of(cls: type[_View], /) -> None: ...
-
 def element_type(description: str, /) -> tuple[int, int, int]: ...
 def view_of_array_interface(cls: type[_V], obj: object, /) -> _V: ...
 def view_of_cuda_array_interface(cls: type[_V], obj: object, stream_ptr: object) -> _V: ...

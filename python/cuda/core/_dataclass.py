@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataclasses without the import: the module ``dataclasses`` costs more to load than all of cuda.core.
+"""Dataclasses without an import of ``dataclasses``, which takes longer to load than all of cuda.core.
 
-A class decorated with :func:`options` is made, compares, prints and pickles as a dataclass does, and ``dataclasses.fields``,
-``replace`` and ``asdict`` accept it; the module is imported when one of them is used.
+A class decorated with :func:`options` has the constructor, comparison, repr and pickling of a dataclass, and
+``dataclasses.fields``, ``replace`` and ``asdict`` accept it. The module is imported when one of them is used.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform():
-        """What tells type checkers that a decorator makes dataclasses."""
+        """Stands in for ``typing.dataclass_transform``, which only type checkers use."""
         return lambda decorator: decorator
 
 
 class _Fields:
-    """``__dataclass_fields__``, made when ``dataclasses`` asks for it."""
+    """Descriptor of ``__dataclass_fields__``: creates the fields when ``dataclasses`` accesses the attribute."""
 
     def __get__(self, instance: object, owner: Any) -> dict[str, Any]:
         import dataclasses
@@ -40,16 +40,16 @@ def _equal(self: Any, other: Any) -> Any:
 
 
 def _show(self: Any) -> str:
-    """The fields that are set; most are not."""
+    """Returns a repr of the fields that are not None; most are."""
     fields = [name for name in self._fields if getattr(self, name) is not None]
     return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
 
 
 @dataclass_transform()
 def options(cls: type[_T]) -> type[_T]:
-    """Makes the annotated names of a class, which all have defaults, its fields and the arguments of ``__init__``.
+    """Makes the annotated names of a class its fields and the parameters of ``__init__``. All must have defaults.
 
-    A method ``_check`` is called when the fields are set."""
+    ``__init__`` calls the method ``_check``, if there is one, after it has set the fields."""
     made: Any = cls
     names = tuple(made.__annotations__)
     arguments = ", ".join(f"{name}=cls.{name}" for name in names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small types that Device returns."""
+"""Result types of Device."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ else:
 
 
 class ComputeCapability(_Pair):
-    """The generation of a device: ``ComputeCapability(major=9, minor=0)``."""
+    """The compute capability of a device: ``ComputeCapability(major=9, minor=0)``."""
 
     __slots__ = ()

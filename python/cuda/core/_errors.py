@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What failed calls raise."""
+"""Exceptions of cuda.core."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ if TYPE_CHECKING:
 
 
 class CUDAError(Exception):
-    """A call into CUDA failed. ``code`` is the result as an int, ``name`` its symbol.
+    """A CUDA call failed. ``code`` is the result code as an int, ``name`` the name of its enumerator.
 
-    ``call`` is the function that failed, ``object`` what it was called with (``"kernel saxpy"``); None where that is unknown.
+    ``call`` is the function that failed, ``object`` the object it was called for (``"kernel saxpy"``). Both are None if
+    unknown.
 
     >>> try:
     ...     Device(99)
@@ -46,11 +47,11 @@ class CUDAError(Exception):
 
 
 class OutOfMemoryError(CUDAError, MemoryError):
-    """The device has no room for an allocation; the context stays usable."""
+    """An allocation failed because the device is out of memory. The context remains usable."""
 
 
 class NVRTCError(CUDAError):
-    """The runtime compiler failed; the text carries its log.
+    """An NVRTC call failed. The message contains the compilation log.
 
     >>> try:
     ...     Program("nonsense", "c++").compile("ptx")
@@ -63,7 +64,7 @@ class NVRTCError(CUDAError):
 
 
 def _library_error(name: str, module_name: str, base_name: str) -> type[CUDAError]:
-    """A class for failures of a library of the toolkit: a CUDAError, and the exception that cuda.bindings has for it."""
+    """Creates the exception class of a toolkit library, derived from CUDAError and from the one of cuda.bindings."""
     from importlib import import_module
 
     module = import_module(module_name)
@@ -77,7 +78,7 @@ def _library_error(name: str, module_name: str, base_name: str) -> type[CUDAErro
         call: str | None = None,
         object: str | None = None,
     ) -> None:
-        Exception.__init__(self, message)  # the next one in line wants a status
+        Exception.__init__(self, message)  # the next class in the MRO requires a status
         self.code, self.name, self.call, self.object = code, name, call, object
         self.status = module.Result(code)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This process's exporter (``src/core/exporter.hpp``), which answers other processes until the interpreter ends."""
+"""The process's exporter (``src/core/exporter.hpp``), which serves other processes until interpreter finalization."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _mine: _core._Exporter | None = None
 
 
 def exporter() -> _core._Exporter:
-    """This process's exporter, started by the first call; a forked child has its own."""
+    """Returns the process's exporter. The first call starts it; a forked child has its own."""
     global _mine
     _mine = _core._Exporter.mine()
     return _mine
@@ -19,7 +19,7 @@ def exporter() -> _core._Exporter:
 
 @atexit.register
 def _end() -> None:
-    """Before the interpreter ends: what other processes hold is objects of Python."""
+    """Ends the exporter before finalization, because it keeps Python objects alive for other processes."""
     global _mine
     _mine = None
     _core._Exporter.end()

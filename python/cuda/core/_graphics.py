@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of OpenGL that CUDA uses in place."""
+"""OpenGL interoperability: CUDA access to OpenGL buffers and images."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def _flags(flags: Any) -> int:
 
 
 class GraphicsResource:
-    """A buffer or image of OpenGL: map it for CUDA, unmap it for OpenGL. A context manager that does both.
+    """A registered OpenGL buffer or image. CUDA may access it while it is mapped, OpenGL while it is unmapped.
 
-    With ``vbo`` the number of a buffer object, its OpenGL context current in this thread::
+    As a context manager it maps the resource and unmaps it at the end. In the example, ``vbo`` is the name of a buffer
+    object whose OpenGL context is current on the calling thread::
 
         with GraphicsResource.from_gl_buffer(vbo, flags="write_discard", stream=stream) as buffer:
             launch(stream, config, kernel, buffer, n)
@@ -35,7 +36,7 @@ class GraphicsResource:
 
     __module__ = "cuda.core"
     __slots__ = ("__weakref__", "_buffer", "_native", "_stream")
-    _buffer: weakref.ref[Buffer] | None  # the Buffer holds this object
+    _buffer: weakref.ref[Buffer] | None  # weak: the Buffer owns a reference to this object
     _native: _core._GraphicsResource
     _stream: Any
 
@@ -54,7 +55,7 @@ class GraphicsResource:
 
     @classmethod
     def from_gl_buffer(cls, gl_buffer: int, *, flags: Any = None, stream: Any = None) -> GraphicsResource:
-        """Register a buffer object; with a stream it is mapped by ``with``."""
+        """Register a buffer object. ``with`` maps it on ``stream``, if one is given."""
         return cls._make(_core._GraphicsResource.from_gl_buffer(gl_buffer, _flags(flags)), stream)
 
     @classmethod
@@ -64,12 +65,12 @@ class GraphicsResource:
 
     @property
     def handle(self) -> int:
-        """The address of the mapped memory; needs map()."""
+        """The device address of the mapped memory. The resource must be mapped."""
         return self._native.address
 
     @property
     def resource_handle(self) -> Any:
-        """The driver's handle, for cuda.bindings."""
+        """The driver's handle (a ``CUgraphicsResource``), for cuda.bindings."""
         from cuda.bindings import driver
 
         return driver.CUgraphicsResource(self._native.handle)
@@ -85,7 +86,7 @@ class GraphicsResource:
         return self._native.is_closed
 
     def map(self, *, stream: Any) -> Buffer:
-        """Map the memory for CUDA until unmap(); returns it as a Buffer."""
+        """Map the resource for access by CUDA and return the memory as a Buffer, valid until unmap()."""
         address, size = self._native.map(stream)
         self._stream = stream
         buffer = _core.Buffer.from_handle(address, size, owner=self)
@@ -93,12 +94,12 @@ class GraphicsResource:
         return buffer
 
     def unmap(self, *, stream: Any = None) -> None:
-        """Return the memory to OpenGL."""
+        """Unmap the resource, so that OpenGL can access it again."""
         self._native.unmap(self._stream if stream is None else stream)
         self._close_buffer()
 
     def close(self, stream: Any = None) -> None:
-        """Unmap and unregister; does nothing the second time."""
+        """Unmap and unregister the resource. Idempotent."""
         self._native.close(self._stream if stream is None else stream)
         self._close_buffer()
 

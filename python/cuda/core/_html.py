@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small tables that notebooks show for devices, streams and memory pools (`_repr_html_`)."""
+"""HTML tables of devices, streams and memory pools for notebooks (`_repr_html_`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def table(title: str, rows: dict[str, Any]) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes for people."""
+    """Formats a number of bytes with a unit."""
     value, unit = float(count), "bytes"
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
         if value < 1024 or unit == "TiB":
@@ -64,6 +64,6 @@ def pool(of: Any) -> str:
     ):
         try:
             rows[title] = size(int(getattr(attributes, attribute)))
-        except CUDAError:  # a pool of the driver's own does not have all of them
+        except CUDAError:  # the driver's default pools do not support all attributes
             continue
     return table(name, rows | {"shared between processes": of.is_ipc_enabled})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptors that processes exchange to share events and memory. Each pickles; none calls the driver when unpickled."""
+"""IPC descriptors of events and memory. All can be pickled; unpickling makes no driver call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class IPCEventDescriptor:
-    """Names an event of another process: pass it to ``Event.from_ipc_descriptor``."""
+    """Identifies an event of another process. ``Event.from_ipc_descriptor`` opens it."""
 
     __slots__ = ("_blocking_sync", "_handle")
     _blocking_sync: bool
@@ -39,11 +39,11 @@ class IPCEventDescriptor:
 
 
 class IPCBufferDescriptor:
-    """Names a buffer of another process: pass it to ``Buffer.from_ipc_descriptor``."""
+    """Identifies a buffer of another process. ``Buffer.from_ipc_descriptor`` opens it."""
 
     __slots__ = ("_kind", "_origin", "_payload", "_size")
     _kind: str
-    _origin: tuple[bytes, bytes, int] | None  # name and key of the exporter, and its number of the buffer
+    _origin: tuple[bytes, bytes, int] | None  # (exporter's name, exporter's key, number of the buffer there)
     _payload: bytes
     _size: int
 
@@ -70,7 +70,7 @@ class IPCBufferDescriptor:
 
 
 class IPCAllocationHandle:
-    """A file descriptor that names a memory resource, for sending to another process. Closes itself."""
+    """Owns a file descriptor of a memory resource's pool, to be sent to another process."""
 
     __slots__ = ("__weakref__", "_fd", "_uuid")
     _fd: int
@@ -92,12 +92,12 @@ class IPCAllocationHandle:
 
     @property
     def handle(self) -> int:
-        """The file descriptor, -1 after close()."""
+        """The file descriptor; -1 after close()."""
         return self._fd
 
     @property
     def uuid(self) -> Any:
-        """What the memory resource is registered as."""
+        """The UUID under which the memory resource is registered, or None."""
         return self._uuid
 
     @property
@@ -105,7 +105,7 @@ class IPCAllocationHandle:
         return self._fd < 0
 
     def close(self) -> None:
-        """Close the file descriptor; does nothing the second time."""
+        """Close the file descriptor. Idempotent."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -122,7 +122,7 @@ class IPCAllocationHandle:
             pass
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The file descriptor is duplicated into the process that unpickles it, as multiprocessing does for its own.
+        # multiprocessing duplicates the file descriptor into the process that unpickles it.
         from multiprocessing import reduction
 
         warn_of_fork()
@@ -133,14 +133,14 @@ _warned_of_fork = False
 
 
 def warn_of_fork() -> None:
-    """UserWarning, once per process, when something is pickled for children that are forked: those cannot use CUDA."""
+    """Warns, once per process, if an object is pickled for a forked child process, which cannot use CUDA."""
     global _warned_of_fork
     if _warned_of_fork:
         return
     import multiprocessing
     from multiprocessing.context import get_spawning_popen
 
-    popen: Any = get_spawning_popen()  # a process that is being started knows how
+    popen: Any = get_spawning_popen()  # set while a process is being started; has its start method
     method = popen.method if popen is not None else multiprocessing.get_start_method(allow_none=True)
     if method is None:
         method = multiprocessing.get_all_start_methods()[0]  # the default comes first
@@ -158,7 +158,7 @@ def warn_of_fork() -> None:
 
 
 def register_event_reducer(event_class: Any) -> None:
-    """Lets multiprocessing (not pickle alone, whose data may lie about) send events for other processes."""
+    """Registers a reducer of IPC-enabled events with multiprocessing. It also warns of forked child processes."""
     from multiprocessing import reduction
 
     reduction.register(event_class, _reduce_event)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linking pieces of compiled code."""
+"""Linking of object codes."""
 
 from __future__ import annotations
 
-import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
+import cuda.pathfinder  # noqa: F401  passes the directories of Python packages to the C++ library
 
 from . import _core
 from ._dataclass import options
@@ -22,7 +22,7 @@ def _warn(category: type[Warning], text: str, stacklevel: int = 4) -> None:
     warnings.warn(text, category, stacklevel=stacklevel)
 
 
-# What only nvJitLink understands: the driver links without, to a program that means the same.
+# Options that only nvJitLink supports. The driver ignores them; the linked program is equivalent without them.
 _IGNORED_BY_DRIVER = (
     "ftz",
     "prec_div",
@@ -36,34 +36,34 @@ _IGNORED_BY_DRIVER = (
 
 @options
 class LinkerOptions:
-    """How code is linked. What is left at None takes the linker's default; :meth:`as_bytes` shows what is passed on.
+    """Options of a Linker. None selects the linker's default. :meth:`as_bytes` returns the options as they are passed.
 
     >>> LinkerOptions(arch="sm_90", debug=True).as_bytes("nvjitlink")
     [b'-arch=sm_90', b'-g']
 
     Fields:
 
-    - ``name``: the result's name, in messages
-    - ``arch``: the architecture, ``"sm_90"``; the current device's when not given
-    - ``max_register_count``: the most registers a thread may use
-    - ``time``: report how long steps take, in the info log
-    - ``verbose``: say more in the info log
-    - ``link_time_optimization``: optimize LTO-IR across its pieces
-    - ``ptx``: keep PTX, for the target ``"ptx"``
+    - ``name``: the name of the linked code, used in messages
+    - ``arch``: the target architecture, for example ``"sm_90"``; default: the current device's
+    - ``max_register_count``: the maximum number of registers per thread
+    - ``time``: report the duration of each step in the info log
+    - ``verbose``: write a verbose info log
+    - ``link_time_optimization``: perform link-time optimization; the inputs are LTO-IR
+    - ``ptx``: output PTX, for the target ``"ptx"``
     - ``optimization_level``: 0 to 3
-    - ``debug``: debug information
-    - ``lineinfo``: line numbers
-    - ``ftz``: flush denormal numbers to zero
-    - ``prec_div``: divisions rounded as IEEE 754 asks
-    - ``prec_sqrt``: square roots rounded as IEEE 754 asks
-    - ``fma``: contract multiplications and additions
+    - ``debug``: generate debug information
+    - ``lineinfo``: generate line information
+    - ``ftz``: flush denormal values to zero
+    - ``prec_div``: use IEEE 754 round-to-nearest division
+    - ``prec_sqrt``: use IEEE 754 round-to-nearest square root
+    - ``fma``: contract multiplications and additions into fused multiply-add
     - ``kernels_used``: kernels to keep; others may be removed
     - ``variables_used``: variables to keep; others may be removed
-    - ``optimize_unused_variables``: remove variables that no code uses
-    - ``ptxas_options``: options for the assembler
-    - ``split_compile``: how many threads compile; 0 is all
-    - ``split_compile_extended``: the same, with more of the optimization in parallel
-    - ``no_cache``: do not use the linker's own cache
+    - ``optimize_unused_variables``: remove unused variables
+    - ``ptxas_options``: options for ptxas
+    - ``split_compile``: the number of compilation threads; 0 uses all CPUs
+    - ``split_compile_extended``: like ``split_compile``, and parallelizes more of the optimization
+    - ``no_cache``: do not use the linker's cache
     - ``numba_debug``: deprecated and ignored
     """
 
@@ -100,17 +100,17 @@ class LinkerOptions:
             )
 
     def as_bytes(self, backend: str = "nvjitlink") -> list[bytes]:
-        """The linker's command line."""
+        """Return the command-line options of the linker."""
         if backend.lower() != "nvjitlink":
             raise ValueError(f"as_bytes() only supports 'nvjitlink' backend, got {backend!r}")
         return _core._linker_flags(self)
 
 
 class Linker:
-    """Joins object codes into one: ``Linker(a, b, options=LinkerOptions(arch="sm_90")).link("cubin")``.
+    """Links object codes into one: ``Linker(a, b, options=LinkerOptions(arch="sm_90")).link("cubin")``.
 
-    nvJitLink does it where it is installed, else the driver. On the CPU device PTX modules are merged by the driver, and
-    nvJitLink compiles LTO-IR to PTX first.
+    The backend is nvJitLink if it is installed, otherwise the driver. On the CPU device the driver links PTX modules,
+    and nvJitLink compiles LTO-IR to PTX first.
 
     >>> ptx = Program('extern "C" __global__ void f() {}', "c++").compile("ptx")
     >>> Linker(ptx, options=LinkerOptions(arch=f"sm_{device.arch}")).link("cubin").get_kernel("f")
@@ -146,19 +146,19 @@ class Linker:
             _warn(DeprecationWarning, f"the driver's linker ignores {', '.join(ignored)}")
 
     def link(self, target_type: ObjectCodeFormatType | str) -> ObjectCode:
-        """Link to ``"cubin"`` or, from LTO-IR, to ``"ptx"``. A linker links once."""
+        """Link to ``"cubin"`` or, if the inputs are LTO-IR, to ``"ptx"``. May be called once per linker."""
         return self._native.link(target_type)
 
     def get_error_log(self) -> str:
-        """What the linker had to say about failures."""
+        """Return the linker's error log."""
         return self._native.get_error_log()
 
     def get_info_log(self) -> str:
-        """What else the linker had to say."""
+        """Return the linker's info log."""
         return self._native.get_info_log()
 
     def close(self) -> None:
-        """Free what the linker holds. May be called again."""
+        """Destroy the linker's state. Idempotent."""
         self._native.close()
 
     @property
@@ -168,19 +168,19 @@ class Linker:
 
     @property
     def handle(self) -> Any:
-        """The linker's handle: an int, 0 before linking and once closed."""
+        """The linker's handle as an int; 0 before link() and after close()."""
         return self._native.handle
 
     @property
     def backend(self) -> CompilerBackendType:
-        """What this linker used, or would use: ``"nvJitLink"`` or ``"driver"``."""
+        """The backend of this linker: ``"nvJitLink"`` or ``"driver"``."""
         from .typing import CompilerBackendType
 
         return CompilerBackendType(self._native.backend)
 
     @classmethod
     def which_backend(cls) -> CompilerBackendType:
-        """``"nvJitLink"`` where it is installed, else ``"driver"``."""
+        """Return the backend of new linkers: ``"nvJitLink"`` if it is installed, otherwise ``"driver"``."""
         from .typing import CompilerBackendType
 
         return CompilerBackendType(_core._linker_backend())

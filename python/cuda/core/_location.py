@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where memory lies: devices, the host and its NUMA nodes."""
+"""Memory locations: devices, the host and its NUMA nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ Device = _core.Device
 
 
 class Host:
-    """Host memory as a place: ``Host()``, ``Host(numa_id=1)``, or ``Host.numa_current()``. Equal ones are one object.
+    """The host as a memory location: ``Host()``, ``Host(numa_id=1)`` or ``Host.numa_current()``.
+
+    Equal locations are the same object.
 
     >>> Host() is Host(), Host(numa_id=0)
     (True, Host(numa_id=0))
@@ -35,17 +37,17 @@ class Host:
 
     @classmethod
     def numa_current(cls) -> Host:
-        """The NUMA node of the thread that uses it."""
+        """Return the location that stands for the NUMA node closest to the calling thread."""
         return cls(is_numa_current=True)
 
     @property
     def numa_id(self) -> int | None:
-        """The NUMA node, None for any."""
+        """The ID of the NUMA node; None for any node."""
         return self._location.numa_id
 
     @property
     def is_numa_current(self) -> bool:
-        """True for the node of the thread that asks."""
+        """True if the location is the NUMA node of the calling thread (``Host.numa_current()``)."""
         return self._location.is_numa_current
 
     def __eq__(self, other: object) -> bool:
@@ -62,5 +64,5 @@ class Host:
 
 
 def place_of(location: Any) -> Any:
-    """A place of C++ as a Device or Host."""
+    """Converts a C++ location to a Device or Host."""
     return Device(location.id) if location.is_device else Host._at(location)

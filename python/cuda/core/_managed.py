@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers of managed memory."""
+"""Buffers in managed memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ Buffer = _core.Buffer
 
 
 class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
-    """The devices (and the host) that keep a mapping of a managed buffer. Live: looks ask, changes act at once."""
+    """The set of devices (and the host) that keep a mapping of a managed buffer.
+
+    A live view: reads query the driver, changes take effect immediately."""
 
     def __init__(self, buf: ManagedBuffer) -> None:
         self._buffer = buf
@@ -51,7 +53,7 @@ class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
 
 
 class ManagedBuffer(Buffer):
-    """A buffer whose memory the driver migrates between host and devices: made by ManagedMemoryResource.
+    """A buffer in managed memory, which the driver migrates between host and devices. Made by ManagedMemoryResource.
 
     >>> with ManagedMemoryResource().allocate(64, stream=stream) as managed:
     ...     stream.sync()
@@ -69,12 +71,15 @@ class ManagedBuffer(Buffer):
     def from_handle(
         cls, ptr: Any, size: int, mr: Any = None, owner: object | None = None, *, stream: Any = None
     ) -> Buffer:
-        """Use managed memory by its address: mr frees it when the buffer is closed, or owner is kept alive until then."""
+        """Create a buffer from the address of managed memory.
+
+        close() frees the memory through ``mr``, if given. ``owner`` is kept alive until the buffer is closed.
+        """
         return _core.buffer_from_handle(cls, ptr, size, mr, owner, stream)
 
     @property
     def read_mostly(self) -> bool:
-        """True when readers are given copies of their own."""
+        """True if devices may hold read-only copies of the memory (``CU_MEM_ADVISE_SET_READ_MOSTLY``)."""
         return _core.managed_read_mostly(self)
 
     @read_mostly.setter
@@ -83,7 +88,7 @@ class ManagedBuffer(Buffer):
 
     @property
     def preferred_location(self) -> Any:
-        """The Device or Host the memory likes to be on, or None."""
+        """The preferred location of the memory: a Device, a Host or None."""
         found = _core.managed_preferred_location(self)
         return None if found is None else place_of(found)
 
@@ -93,7 +98,7 @@ class ManagedBuffer(Buffer):
 
     @property
     def accessed_by(self) -> AccessedBySetProxy:
-        """The set of devices that keep a mapping; change it in place or assign to it."""
+        """The set of devices that keep a mapping of the memory. Change it in place or assign to it."""
         return AccessedBySetProxy(self)
 
     @accessed_by.setter
@@ -101,17 +106,17 @@ class ManagedBuffer(Buffer):
         _core.managed_assign_accessed_by(self, list(places))
 
     def prefetch(self, location: Any, *, stream: Any) -> None:
-        """Move the memory to a device or the host before it is used there."""
+        """Prefetch the memory to a device or the host, in stream order."""
         _core.managed_prefetch(self, location, stream)
 
     def discard(self, *, stream: Any) -> None:
-        """Say that the contents are not needed any more; prefetch before you write again."""
+        """Discard the contents, in stream order. Prefetch the buffer before you write to it again."""
         from ._copy import discard_batch
 
         discard_batch(stream, [self])
 
     def discard_prefetch(self, location: Any, *, stream: Any) -> None:
-        """Move the memory without its contents."""
+        """Discard the contents and prefetch the memory to a location, in stream order."""
         from ._copy import discard_prefetch_batch
 
         discard_prefetch_batch(stream, [self], location)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory resources: where buffers get their memory from."""
+"""Memory resources: the allocators of buffers."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ if TYPE_CHECKING:
 
 Buffer = _core.Buffer
 
-# The driver's numbers for kinds and places of memory.
-
 
 def _options(given: Any, cls: type) -> Any:
-    """An options argument: the class, a dict of its fields, or None."""
+    """Converts an options argument (an instance of ``cls``, a dict of its fields, or None)."""
     return None if given is None else _core.options_of(given, cls)
 
 
 class MemoryResource:
-    """Allocates buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own.
+    """Base class of memory resources, which allocate buffers. A subclass implements allocate() and deallocate().
 
     >>> class Counted(MemoryResource):
     ...     is_device_accessible, is_host_accessible, device_id = True, False, 0
@@ -48,47 +46,47 @@ class MemoryResource:
     __module__ = "cuda.core"
 
     def allocate(self, size: int, *, stream: Any) -> Buffer:
-        """Return a Buffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""
+        """Return a Buffer of ``size`` bytes, allocated in stream order on ``stream``."""
         raise NotImplementedError(f"{type(self).__name__}.allocate")
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
-        """Take memory back once the work queued on ``stream`` by now is done."""
+        """Free memory in stream order on ``stream``."""
         raise NotImplementedError(f"{type(self).__name__}.deallocate")
 
     @property
     def is_device_accessible(self) -> bool:
-        """True when kernels can use the memory."""
+        """True if kernels can access the memory."""
         raise NotImplementedError(f"{type(self).__name__}.is_device_accessible")
 
     @property
     def is_host_accessible(self) -> bool:
-        """True when the host can read and write it directly."""
+        """True if the host can access the memory directly."""
         raise NotImplementedError(f"{type(self).__name__}.is_host_accessible")
 
     @property
     def is_managed(self) -> bool:
-        """True when the driver migrates it between host and device."""
+        """True if the memory is managed memory."""
         return False
 
     @property
     def device_id(self) -> int:
-        """The number of the device the memory is on."""
+        """The ordinal of the memory's device."""
         raise NotImplementedError(f"{type(self).__name__}.device_id")
 
 
 class _NativeResource(_core._Resource, MemoryResource):
-    """What the resources of this package have in common: one of C++, which allocates, and who can use its memory."""
+    """Base class of this package's resources: owns the C++ resource that allocates, and has its accessibility flags."""
 
     _host = False
     _managed = False
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
-        """Take memory back once the work queued on ``stream`` by now is done."""
+        """Free memory in stream order on ``stream``."""
         self._native.deallocate(ptr, size, stream)
 
 
 class _PoolAttribute:
-    """One attribute of a pool, by the driver's number; ``reset`` allows writing zero to it."""
+    """Descriptor of a pool attribute, given its ``CUmemPool_attribute``; ``writable`` permits assignment."""
 
     def __init__(self, number: int, kind: type = int, writable: bool = False) -> None:
         self.number = number
@@ -111,7 +109,7 @@ class _PoolAttribute:
 
 
 class MemPoolAttributes:
-    """What a pool does and how much it holds. Keeps the pool, also when its resource is closed."""
+    """The attributes of a memory pool. Keeps the pool alive, even after its resource is closed."""
 
     __slots__ = ("_native",)
     _native: _core._Native
@@ -145,28 +143,28 @@ class MemPoolAttributes:
 
 
 class _MemPool(_NativeResource):
-    """What the resources that use a driver's pool have in common."""
+    """Base class of the resources that allocate from a memory pool of the driver."""
 
     _uuid: Any = None
 
     def close(self) -> None:
-        """Release the pool; buffers made from it stay valid. Does nothing the second time."""
+        """Release the pool. Buffers allocated from it stay valid. Idempotent."""
         self._native.close()
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Return an HTML table for notebooks."""
         from ._html import pool
 
         return pool(self)
 
     @property
     def attributes(self) -> MemPoolAttributes:
-        """What the pool does and how much it holds."""
+        """The attributes of the pool: reuse policies, release threshold, reserved and used memory."""
         return MemPoolAttributes._of(self)
 
     @property
     def handle(self) -> Any:
-        """The driver's handle of the pool, for cuda.bindings; a null handle after close()."""
+        """The driver's handle of the pool, for cuda.bindings. A null handle after close()."""
         return self._native.handle
 
     @property
@@ -176,29 +174,29 @@ class _MemPool(_NativeResource):
 
     @property
     def is_handle_owned(self) -> bool:
-        """True if this object destroys the pool; False for the driver's own pools."""
+        """True if this object owns the pool; False for the driver's default pools."""
         return not self._native.is_closed and self._native.is_handle_owned
 
     @property
     def is_ipc_enabled(self) -> bool:
-        """True when other processes can open its buffers."""
+        """True if other processes can open the pool's buffers."""
         return not self._native.is_closed and self._native.is_ipc_enabled
 
     @property
     def is_mapped(self) -> bool:
-        """True when the pool belongs to another process."""
+        """True if the pool is imported from another process."""
         return not self._native.is_closed and self._native.is_mapped
 
     @property
     def uuid(self) -> Any:
-        """What the resource is registered as, or None."""
+        """The UUID under which the resource is registered, or None."""
         return self._uuid
 
 
 class DeviceMemoryResource(Shareable, _MemPool):
-    """Device memory from a pool, ordered on streams.
+    """Stream-ordered device memory from a pool.
 
-    Without options it is the device's current pool, which other libraries may share; with options a new one.
+    Without options it uses the device's current pool, which other libraries may share. With options it creates a pool.
 
     >>> resource = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 24))
     >>> with resource.allocate(4096, stream=stream) as buffer:
@@ -225,7 +223,7 @@ class DeviceMemoryResource(Shareable, _MemPool):
 
     @property
     def peer_accessible_by(self) -> Any:
-        """The set of devices that can use this resource's memory; assign to it or change it in place."""
+        """The set of devices with peer access to this resource's memory. Change it in place or assign to it."""
         from ._peers import PeerAccessibleBySetProxy
 
         return PeerAccessibleBySetProxy(self)
@@ -238,7 +236,7 @@ class DeviceMemoryResource(Shareable, _MemPool):
 
     @classmethod
     def from_allocation_handle(cls, device_id: Any, alloc_handle: Any) -> DeviceMemoryResource:
-        """Open another process's resource. Its buffers can be opened; nothing can be allocated."""
+        """Import the resource of another process. It can open buffers of that process but cannot allocate."""
 
         def open_pool() -> DeviceMemoryResource:
             self = cls.__new__(cls)
@@ -258,7 +256,7 @@ class DeviceMemoryResource(Shareable, _MemPool):
 
 
 class PinnedMemoryResource(Shareable, _MemPool):
-    """Page-locked host memory from a pool, ordered on streams; host and devices both use it in place.
+    """Stream-ordered pinned host memory from a pool, accessible to the host and to devices.
 
     >>> buffer = PinnedMemoryResource().allocate(8, stream=stream)
     >>> stream.sync()
@@ -280,12 +278,12 @@ class PinnedMemoryResource(Shareable, _MemPool):
 
     @property
     def numa_id(self) -> int:
-        """The NUMA node of the memory, -1 for any."""
+        """The NUMA node of the memory; -1 for any."""
         return self._numa_id
 
     @classmethod
     def from_allocation_handle(cls, alloc_handle: Any) -> PinnedMemoryResource:
-        """Open another process's resource. Its buffers can be opened; nothing can be allocated."""
+        """Import the resource of another process. It can open buffers of that process but cannot allocate."""
 
         def open_pool() -> PinnedMemoryResource:
             self = cls.__new__(cls)
@@ -305,7 +303,7 @@ class PinnedMemoryResource(Shareable, _MemPool):
 
 
 class ManagedMemoryResource(_MemPool):
-    """Memory from a pool that the driver migrates between host and devices.
+    """Stream-ordered managed memory from a pool. The driver migrates it between host and devices.
 
     >>> resource = ManagedMemoryResource()
     >>> resource.is_device_accessible, resource.is_host_accessible, resource.is_managed
@@ -324,12 +322,12 @@ class ManagedMemoryResource(_MemPool):
         )
 
     def allocate(self, size: int, *, stream: Any) -> ManagedBuffer:
-        """Return a ManagedBuffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""
+        """Return a ManagedBuffer of ``size`` bytes, allocated in stream order on ``stream``."""
         return _core.allocate(self, size, stream)  # type: ignore[return-value]
 
     @property
     def device_id(self) -> int:
-        """The preferred device, -1 when there is none."""
+        """The ordinal of the preferred device; -1 if there is none."""
         return self._preferred[1] if self._preferred and self._preferred[0] == "device" else -1  # type: ignore[return-value]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -338,7 +336,7 @@ class ManagedMemoryResource(_MemPool):
 
     @property
     def preferred_location(self) -> tuple[str, int | None] | None:
-        """Where memory prefers to live: ("device", 0), ("host", None), ("host_numa", 1), or None."""
+        """The preferred location: ("device", 0), ("host", None), ("host_numa", 1) or None."""
         return self._preferred
 
     def __repr__(self) -> str:
@@ -346,7 +344,7 @@ class ManagedMemoryResource(_MemPool):
 
 
 class LegacyPinnedMemoryResource(_NativeResource):
-    """Page-locked host memory, allocated at once; taking it back waits for the stream.
+    """Pinned host memory, allocated synchronously. Deallocation waits for the stream.
 
     >>> pinned = LegacyPinnedMemoryResource().allocate(4)
     >>> pinned.is_host_accessible
@@ -361,11 +359,11 @@ class LegacyPinnedMemoryResource(_NativeResource):
         self._native = _core._Native.legacy_pinned()
 
     def allocate(self, size: int, *, stream: Any = None) -> Buffer:
-        """Return a Buffer of ``size`` bytes, usable at once."""
+        """Return a Buffer of ``size`` bytes. The allocation is synchronous: the memory is usable immediately."""
         return _core.allocate(self, size, stream)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
-        """Wait for the stream, if one is given, and free the memory."""
+        """Synchronize the stream, if one is given, and free the memory."""
         self._native.deallocate(ptr, size, stream)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -376,7 +374,7 @@ class LegacyPinnedMemoryResource(_NativeResource):
 
 
 class _SynchronousMemoryResource(_NativeResource):
-    """Device memory for devices without pools."""
+    """Synchronously allocated device memory, for devices without memory pools."""
 
     def __init__(self, device_id: Any) -> None:
         self._device_id = int(_core.Device(device_id))
@@ -393,7 +391,7 @@ class _SynchronousMemoryResource(_NativeResource):
 
 
 class GraphMemoryResourceAttributes:
-    """How much memory the graphs of a device hold. The high marks can be set to zero."""
+    """Memory usage of a device's graphs, in bytes. The high-water marks can be reset by an assignment of zero."""
 
     __slots__ = ("_native",)
     _native: _core._Native
@@ -440,11 +438,11 @@ class GraphMemoryResourceAttributes:
 
 
 class cyGraphMemoryResource:
-    """What GraphMemoryResource is made of; there for isinstance checks."""
+    """Base class of GraphMemoryResource, for isinstance checks."""
 
 
 class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
-    """Memory that belongs to graphs: allocates while a GraphBuilder is building. One object per device.
+    """Memory owned by graphs: a GraphBuilder captures its allocations and frees as nodes. One object per device.
 
     >>> resource = GraphMemoryResource(device)
     >>> builder = device.create_graph_builder().begin_building()
@@ -467,18 +465,18 @@ class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
         return self
 
     def allocate(self, size: int, *, stream: Any) -> Buffer:
-        """Return a Buffer whose memory exists while the graph runs."""
+        """Return a Buffer whose memory a node of the captured graph allocates. It is valid while the graph runs."""
         return _core.allocate(self, size, stream)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
-        """Take memory back, in the graph or after it."""
+        """Free memory in stream order, in the captured graph or after its launch."""
         self._native.deallocate(ptr, size, stream)
 
     def close(self) -> None:
-        """Does nothing: the resource stays for the process."""
+        """No-op: the resource exists until the process exits."""
 
     def trim(self) -> None:
-        """Return memory that no graph uses to the device."""
+        """Release the memory that no graph uses to the device."""
         self._native.trim_graph()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -489,7 +487,7 @@ class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
 
     @property
     def attributes(self) -> GraphMemoryResourceAttributes:
-        """How much memory the graphs of the device hold."""
+        """The memory usage of the device's graphs."""
         attributes = GraphMemoryResourceAttributes.__new__(GraphMemoryResourceAttributes)
         attributes._native = self._native
         return attributes
@@ -499,7 +497,7 @@ _default_resources: dict[int, Any] = {}
 
 
 def _default_device_resource(device_id: int) -> Any:
-    """What Device.allocate() uses: one object per device, shared by all threads."""
+    """Returns the default resource of Device.allocate(): one object per device, shared by all threads."""
     resource = _default_resources.get(device_id)
     if resource is None:
         if _core.Device(device_id).properties.memory_pools_supported:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled code and kernels: what of it is Python."""
+"""Object codes and kernels: the part that is implemented in Python."""
 
 from __future__ import annotations
 
 from collections import namedtuple
 
-import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
+import cuda.pathfinder  # noqa: F401  passes the directories of Python packages to the C++ library
 
 from . import _core
 from ._core import Kernel, KernelOccupancy, ObjectCode
@@ -26,9 +26,9 @@ MaxPotentialBlockSizeOccupancyResult.__module__ = "cuda.core"
 
 
 class AttributeValue(int):
-    """An int that may also be called, as older programs do; called with a device it is the value there."""
+    """The value of a kernel attribute. Callable, for older programs: a call with a device returns the value there."""
 
-    _source: tuple[KernelAttributes, int]  # and which attribute
+    _source: tuple[KernelAttributes, int]  # (attributes, number of the attribute)
 
     def __call__(self, device_id: Any = None) -> int:
         if device_id is None:
@@ -38,7 +38,7 @@ class AttributeValue(int):
 
 
 class _Attribute:
-    """A property for the CUfunction_attribute of its own name."""
+    """Descriptor of the ``CUfunction_attribute`` with the name of the Python attribute."""
 
     def __init__(self, doc: str, settable: bool = False, yes_or_no: bool = False) -> None:
         self._number = -1
@@ -53,7 +53,7 @@ class _Attribute:
 
     def __get__(self, attributes: KernelAttributes | None, owner: type) -> AttributeValue | bool:
         if attributes is None:
-            return self  # type: ignore[return-value]  # what help() looks at
+            return self  # type: ignore[return-value]  # access through the class, as by help()
         if self._yes_or_no:
             return bool(attributes._kernel._attribute(self._number, attributes._device))
         value = AttributeValue(attributes._kernel._attribute(self._number, attributes._device))
@@ -71,10 +71,10 @@ def _device_number(device: Any) -> int:
 
 
 class KernelAttributes:
-    """What the compiler and the driver know about a kernel on the current device; ``attributes[device]`` on another.
+    """The attributes of a kernel on the current device. ``attributes[device]`` has those on another device.
 
-    Numbers are ints that may also be called: ``kernel.attributes.num_regs`` and ``kernel.attributes.num_regs()``; what is
-    true or false is a bool.
+    Numeric attributes are ints that can also be called: ``kernel.attributes.num_regs`` and
+    ``kernel.attributes.num_regs()``. Flags are bools.
     """
 
     __module__ = "cuda.core"
@@ -113,12 +113,12 @@ class KernelAttributes:
 
 
 def _object_code(code_type: str, code: Any, name: str, symbol_mapping: dict[str, str]) -> ObjectCode:
-    """Rebuilds pickled code."""
+    """Unpickles an ObjectCode."""
     return ObjectCode._restore(code_type, code, name, symbol_mapping)
 
 
 def _kernel_of(code: ObjectCode, symbol: str) -> Kernel:
-    """Rebuilds a pickled kernel. The driver is not touched before the kernel is used."""
+    """Unpickles a Kernel. No driver call is made before the kernel is used."""
     return code._kernel_later(symbol)
 
 

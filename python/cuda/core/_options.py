@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of streams, events and memory resources. Plain classes: importing dataclasses would cost more than all of them."""
+"""Options of streams, events and memory resources. Not dataclasses: that import takes longer than this module's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _Options:
-    """Equality, hashing and printing by field, in the order of ``__slots__``."""
+    """Implements comparison, hashing and repr by field, in the order of ``__slots__``."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -46,16 +46,16 @@ _UNSET: Any = object()
 
 @quick_options
 class EventOptions(_Options):
-    """How an event is made: ``EventOptions(timing_enabled=True)``.
+    """Options of an event: ``EventOptions(timing_enabled=True)``.
 
-    Older spellings are understood too: ``enable_timing`` for ``timing_enabled``, ``busy_waited_sync`` for
-    ``blocking_sync`` (the old name says the opposite of what it did).
+    Two older names are accepted: ``enable_timing`` for ``timing_enabled``, and ``busy_waited_sync`` for
+    ``blocking_sync`` (with the same value, although the older name suggests the opposite).
 
     Fields:
 
-    - ``timing_enabled``: events can be subtracted for the time between them
-    - ``blocking_sync``: waiting sleeps instead of spinning
-    - ``ipc_enabled``: other processes can open it
+    - ``timing_enabled``: the event records a time; the difference of two events is the elapsed time in milliseconds
+    - ``blocking_sync``: synchronization blocks the thread instead of spinning
+    - ``ipc_enabled``: other processes can open the event
 
     >>> EventOptions(timing_enabled=True).timing_enabled
     True
@@ -86,18 +86,21 @@ class EventOptions(_Options):
 
     @property
     def enable_timing(self) -> bool | None:
-        """An older spelling of ``timing_enabled``."""
+        """An older name of ``timing_enabled``."""
         return self.timing_enabled
 
     @property
     def busy_waited_sync(self) -> bool | None:
-        """An older spelling of ``blocking_sync``, with the same value."""
+        """An older name of ``blocking_sync``, with the same value."""
         return self.blocking_sync
 
 
 @quick_options
 class StreamOptions(_Options):
-    """How a stream is made: ``nonblocking`` streams ignore the legacy default stream; a lower ``priority`` runs first.
+    """Options of a stream.
+
+    - ``nonblocking``: the stream does not synchronize with the legacy default stream
+    - ``priority``: the scheduling priority; lower numbers are higher priorities
 
     >>> device.create_stream(options=StreamOptions(nonblocking=True)).is_nonblocking
     True
@@ -112,9 +115,9 @@ class StreamOptions(_Options):
 
 
 class ContextOptions(_Options):
-    """What a context runs on.
+    """Options of a context.
 
-    - ``resources``: the device resources (SMs, work queues) it is given
+    - ``resources``: the device resources (multiprocessors, work queues) of the green context
 
     >>> ContextOptions(resources=[device.resources.sm]).resources[0].sm_count > 0
     True
@@ -129,10 +132,10 @@ class ContextOptions(_Options):
 
 @quick_options
 class DeviceMemoryResourceOptions(_Options):
-    """How a pool of device memory is made.
+    """Options of a pool of device memory.
 
-    - ``ipc_enabled``: other processes can open its buffers
-    - ``max_size``: limit in bytes, 0 for none
+    - ``ipc_enabled``: other processes can open the pool's buffers
+    - ``max_size``: the maximum size in bytes; 0 for no limit
 
     >>> DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(max_size=1 << 20)).device_id
     0
@@ -148,11 +151,11 @@ class DeviceMemoryResourceOptions(_Options):
 
 @quick_options
 class PinnedMemoryResourceOptions(_Options):
-    """How a pool of page-locked host memory is made.
+    """Options of a pool of pinned host memory.
 
-    - ``ipc_enabled``: other processes can open its buffers
-    - ``max_size``: limit in bytes, 0 for none
-    - ``numa_id``: the NUMA node of the memory, None for any
+    - ``ipc_enabled``: other processes can open the pool's buffers
+    - ``max_size``: the maximum size in bytes; 0 for no limit
+    - ``numa_id``: the NUMA node of the memory; None for any
 
     >>> PinnedMemoryResource(PinnedMemoryResourceOptions(max_size=1 << 20)).is_host_accessible
     True
@@ -168,9 +171,9 @@ class PinnedMemoryResourceOptions(_Options):
 
 
 class ManagedMemoryResourceOptions(_Options):
-    """Where managed memory prefers to live: a device number, a NUMA node or the host.
+    """Options of a pool of managed memory: its preferred location.
 
-    - ``preferred_location``: the number of the device or node
+    - ``preferred_location``: the ordinal of the device or the ID of the NUMA node
     - ``preferred_location_type``: ``"device"``, ``"host"`` or ``"host_numa"``
 
     >>> ManagedMemoryResource(ManagedMemoryResourceOptions(preferred_location=0)).preferred_location
@@ -186,12 +189,12 @@ class ManagedMemoryResourceOptions(_Options):
 
 
 class SMResourceOptions(_Options):
-    """How multiprocessors are divided: one count per group, or sequences of equal length.
+    """Options of SMResource.split(): scalars for one group, or sequences of equal length with an element per group.
 
-    - ``count``: multiprocessors of each group
-    - ``coscheduled_sm_count``: how many of a group run a cluster together
-    - ``preferred_coscheduled_sm_count``: the same, where there is a choice
-    - ``backfill``: fill groups up with multiprocessors that fit nowhere else
+    - ``count``: the number of multiprocessors of each group
+    - ``coscheduled_sm_count``: the number of multiprocessors of a group that are guaranteed to run a cluster together
+    - ``preferred_coscheduled_sm_count``: the preferred number of these, used where possible
+    - ``backfill``: fill groups with multiprocessors that do not satisfy the coscheduling constraint
 
     >>> SMResourceOptions(count=(8, 8)).count
     (8, 8)
@@ -214,10 +217,10 @@ class SMResourceOptions(_Options):
 
 
 class WorkqueueResourceOptions(_Options):
-    """How work queues are shared.
+    """Options of WorkqueueResource.configure().
 
     - ``sharing_scope``: ``"device_ctx"`` or ``"green_ctx_balanced"``
-    - ``concurrency_limit``: how many pieces of work are expected in flight, at least 1
+    - ``concurrency_limit``: the expected maximum number of concurrent stream-ordered workloads, at least 1
 
     >>> WorkqueueResourceOptions(sharing_scope="green_ctx_balanced").sharing_scope
     'green_ctx_balanced'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The set of devices that can use a memory resource's memory."""
+"""The set of devices with peer access to a memory resource."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _number(device: Any) -> int:
 
 
 class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
-    """Live: every look asks the driver, every change is made at once."""
+    """A live view of the peer access: reads query the driver, changes take effect immediately."""
 
     def __init__(self, mr: DeviceMemoryResource) -> None:
         self._mr = mr
@@ -39,7 +39,7 @@ class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
 
     def __contains__(self, value: object) -> bool:
         try:
-            return _number(value) in self._numbers()  # raises where it is none
+            return _number(value) in self._numbers()  # raises if value is not a device
         except (TypeError, ValueError):
             return False
 
@@ -50,18 +50,18 @@ class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
         return len(self._numbers())
 
     def add(self, value: Any) -> None:
-        """Let a device use the memory."""
+        """Enable access by a device."""
         self._mr._native.add_peer(_number(value))
 
     def discard(self, value: Any) -> None:
-        """Take the right back; a device that has none is no error."""
+        """Disable access by a device. No-op if it has none."""
         self._mr._native.remove_peer(_number(value))
 
     def clear(self) -> None:
         self._assign(())
 
     def update(self, *others: Iterable[Any]) -> None:
-        """Let all these devices use the memory."""
+        """Enable access by all these devices."""
         for value in chain.from_iterable(others):
             self.add(value)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How buffers, views, streams and events are pickled.
+"""Pickling of buffers, views, streams and events.
 
-A buffer of a pool with ``ipc_enabled=True`` goes by reference to processes on this machine. Any other buffer goes by value:
-its contents are an out-of-band buffer of pickle protocol 5, which for pinned and managed memory is the memory itself.
+A buffer of a pool with ``ipc_enabled=True`` is pickled by reference, for processes on the same machine. Other buffers
+are pickled by value: the contents are an out-of-band buffer of pickle protocol 5. For pinned and managed memory that is
+the memory itself, without a copy.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
     from typing import Any
 
-IN_PLACE_BYTES = 1 << 20  # received pinned memory of at least this size is registered where it lies; less is copied
+IN_PLACE_BYTES = 1 << 20  # received pinned memory of at least this size is registered in place; smaller is copied
 
 _resources: dict[str, Any] = {}
 
 
 def _resource(kind: str) -> Any:
-    """Where received memory of a kind comes from. Device memory comes from the current device, as arrays of CuPy do."""
+    """Returns the memory resource of unpickled buffers. Device memory is on the current device, as in CuPy."""
     if kind == "device":
         return _default_device_resource(int(_core.Device()))
     if kind not in _resources:
@@ -37,7 +38,7 @@ def _resource(kind: str) -> Any:
 
 
 def reduce_buffer(buffer: Any, protocol: int, is_of_a_graph: bool) -> tuple[Any, ...]:
-    """``Buffer.__reduce_ex__`` for memory of this process."""
+    """Implements ``Buffer.__reduce_ex__`` for memory of this process."""
     if buffer.is_closed:
         raise RuntimeError("a closed buffer cannot be pickled: its memory is gone")
     if is_of_a_graph:
@@ -62,7 +63,7 @@ def open_shared(mr: Any, descriptor: Any) -> Any:
 
 
 class _Registered:
-    """Memory of the host that devices may use while this lives."""
+    """Registers host memory with the driver for its lifetime."""
 
     __slots__ = ("__weakref__", "_view")
 
@@ -80,7 +81,7 @@ _registered: weakref.WeakValueDictionary[tuple[int, int, bool], _Registered] = w
 
 
 def _in_place(view: memoryview) -> Any:
-    """A buffer that is the received memory itself. Objects of one store may be received more than once."""
+    """Returns a buffer of the received memory itself. The same memory of an object store may be received repeatedly."""
     address = _core.host_address(view, False)
     place = address, view.nbytes, view.readonly
     registered = _registered.get(place)
@@ -90,12 +91,12 @@ def _in_place(view: memoryview) -> Any:
 
 
 def load_value(kind: str, data: Any) -> Any:
-    """A buffer of this process with the contents of one that was pickled."""
+    """Unpickles a buffer by value."""
     view = memoryview(data).cast("B")
     if kind == "pinned" and view.nbytes >= IN_PLACE_BYTES:
         try:
             return _in_place(view)
-        except CUDAError:  # pages of other objects, or a driver that does not register such memory
+        except CUDAError:  # the pages are registered already, or the driver cannot register such memory
             pass
     try:
         buffer = _resource(kind).allocate(view.nbytes, stream=transfer_stream())
@@ -111,7 +112,7 @@ def load_value(kind: str, data: Any) -> Any:
 
 
 def reduce_stream(stream: Any) -> tuple[Any, ...]:
-    """A stream arrives as a new stream of the same device, with the same options; default streams as themselves."""
+    """Implements ``Stream.__reduce__``: a new stream with the same options; default streams unpickle as themselves."""
     if stream.is_closed:
         raise RuntimeError("a closed stream cannot be pickled")
     for name in ("LEGACY_DEFAULT_STREAM", "PER_THREAD_DEFAULT_STREAM"):
@@ -131,7 +132,7 @@ def new_stream(device: Any, nonblocking: bool, priority: int) -> Any:
 
 
 def reduce_event(event: Any) -> tuple[Any, ...]:
-    """An event goes by reference to processes on this machine."""
+    """Implements ``Event.__reduce__``: pickles an IPC-enabled event by reference, for processes on the same machine."""
     if event.is_closed:
         raise RuntimeError("a closed event cannot be pickled")
     if not event.is_ipc_enabled:

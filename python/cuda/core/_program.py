@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in source form, and how they are compiled."""
+"""Programs in source form and their compilation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class _Arch:
-    """``ProgramOptions.arch``: what was given, else the current device's; None where there is no device."""
+    """Descriptor of ``ProgramOptions.arch``: the given value, or else the current device's; None without a device."""
 
     def __init__(self) -> None:
         self.__doc__ = "The architecture to compile for: what was given, else the current device's."
 
     def __get__(self, options: Any, owner: type) -> str | None:
         if options is None:
-            return None  # the default
+            return None  # the default value of the field
         given: str | None = options.__dict__["arch"]
         return _core._current_arch() if given is None else given
 
@@ -37,71 +37,72 @@ class _Arch:
 
 @options
 class ProgramOptions:
-    """How a program is compiled. What is left at None takes the compiler's default.
+    """Options of a Program. None selects the compiler's default.
 
     ``ProgramOptions(std="c++17", arch="sm_90", define_macro=["DEBUG", ("VERSION", "2")])``. Each field is the compiler
-    option of that name; :meth:`as_bytes` shows what it becomes. ``arch`` defaults to the current device's.
+    option of that name; :meth:`as_bytes` returns the options as they are passed. ``arch`` defaults to that of the
+    current device.
 
     >>> ProgramOptions(arch="sm_90", std="c++17").as_bytes("nvrtc")
     [b'-arch=sm_90', b'--std=c++17']
 
     Fields:
 
-    - ``name``: the program's name, in messages; with a folder, NVRTC looks for quoted includes there
-    - ``arch``: the architecture, ``"sm_90"`` or ``"compute_90"``; the current device's when not given
-    - ``relocatable_device_code``: code that can be linked with other code
-    - ``extensible_whole_program``: a whole program that can still be linked with device libraries
-    - ``debug``: debug information, and no optimization
-    - ``lineinfo``: line numbers for profilers and fault reports
-    - ``device_code_optimize``: optimize although ``debug`` is on
-    - ``ptxas_options``: options for the assembler
-    - ``max_register_count``: the most registers a thread may use
-    - ``ftz``: flush denormal numbers to zero
-    - ``prec_sqrt``: square roots rounded as IEEE 754 asks
-    - ``prec_div``: divisions rounded as IEEE 754 asks
-    - ``fma``: contract multiplications and additions
-    - ``use_fast_math``: faster, less exact mathematics
-    - ``extra_device_vectorization``: more aggressive vectorization
-    - ``link_time_optimization``: make LTO-IR, to be optimized by a linker
-    - ``gen_opt_lto``: optimize before making LTO-IR
+    - ``name``: the program's name, used in messages; NVRTC searches its directory for quoted includes
+    - ``arch``: the target architecture, ``"sm_90"`` or ``"compute_90"``; default: the current device's
+    - ``relocatable_device_code``: generate relocatable device code, which can be linked with other code
+    - ``extensible_whole_program``: generate extensible whole-program code, which can be linked with device libraries
+    - ``debug``: generate debug information; disables optimization
+    - ``lineinfo``: generate line information for profilers and fault reports
+    - ``device_code_optimize``: optimize even if ``debug`` is set
+    - ``ptxas_options``: options for ptxas
+    - ``max_register_count``: the maximum number of registers per thread
+    - ``ftz``: flush denormal values to zero
+    - ``prec_sqrt``: use IEEE 754 round-to-nearest square root
+    - ``prec_div``: use IEEE 754 round-to-nearest division
+    - ``fma``: contract multiplications and additions into fused multiply-add
+    - ``use_fast_math``: use faster, less accurate math
+    - ``extra_device_vectorization``: vectorize more aggressively
+    - ``link_time_optimization``: generate LTO-IR for link-time optimization
+    - ``gen_opt_lto``: optimize before generating LTO-IR
     - ``define_macro``: ``"NAME"``, ``"NAME=VALUE"``, ``("NAME", "VALUE")``, or a list of them
     - ``undefine_macro``: names of macros to undefine
-    - ``include_path``: folders with headers
-    - ``use_bundled_headers``: the headers that NVRTC 13.3 and later carry
-    - ``pre_include``: headers included before the source
-    - ``no_source_include``: do not look for includes beside ``name``
-    - ``std``: the C++ standard, ``"c++17"``
-    - ``builtin_move_forward``: built-in ``std::move`` and ``std::forward``
-    - ``builtin_initializer_list``: built-in ``std::initializer_list``
-    - ``disable_warnings``: no warnings
-    - ``restrict``: pointer arguments of kernels do not overlap
-    - ``device_as_default_execution_space``: functions without an annotation are for the device
-    - ``device_int128``: ``__int128``
-    - ``optimization_info``: reports about optimizations, ``"inline"``
-    - ``no_display_error_number``: messages without their numbers
-    - ``diag_error``: numbers of messages that are errors
-    - ``diag_suppress``: numbers of messages not to show
-    - ``diag_warn``: numbers of messages that are warnings
-    - ``brief_diagnostics``: messages without the source lines
-    - ``time``: a file for the times of compilation; True for PTX, where a linker reports them
-    - ``split_compile``: how many threads compile; 0 is all
-    - ``fdevice_syntax_only``: check the syntax and make nothing
-    - ``minimal``: leave out language features, to compile faster
-    - ``no_cache``: do not use the compiler's own cache
-    - ``fdevice_time_trace``: a file for a trace of the compilation
-    - ``device_float128``: ``__float128``
+    - ``include_path``: directories to search for headers
+    - ``use_bundled_headers``: use the headers bundled with NVRTC 13.3 and later
+    - ``pre_include``: headers to include before the source
+    - ``no_source_include``: do not search the directory of ``name`` for includes
+    - ``std``: the C++ standard, for example ``"c++17"``
+    - ``builtin_move_forward``: provide built-in ``std::move`` and ``std::forward``
+    - ``builtin_initializer_list``: provide built-in ``std::initializer_list``
+    - ``disable_warnings``: disable all warnings
+    - ``restrict``: treat pointer parameters of kernels as ``__restrict__``
+    - ``device_as_default_execution_space``: treat functions without an annotation as ``__device__``
+    - ``device_int128``: enable ``__int128``
+    - ``optimization_info``: report optimizations of a kind, for example ``"inline"``
+    - ``no_display_error_number``: omit the numbers of diagnostics
+    - ``diag_error``: numbers of diagnostics to treat as errors
+    - ``diag_suppress``: numbers of diagnostics to suppress
+    - ``diag_warn``: numbers of diagnostics to treat as warnings
+    - ``brief_diagnostics``: omit source lines from diagnostics
+    - ``time``: the file for compilation times; for PTX True, and the linker reports them
+    - ``split_compile``: the number of compilation threads; 0 uses all CPUs
+    - ``fdevice_syntax_only``: check the syntax only
+    - ``minimal``: omit language features to reduce compile time
+    - ``no_cache``: do not use the compiler's cache
+    - ``fdevice_time_trace``: the file for a time trace of the compilation
+    - ``device_float128``: enable ``__float128``
     - ``frandom_seed``: the seed of generated names
-    - ``ofast_compile``: compile faster, to slower code: ``"min"``, ``"mid"`` or ``"max"``
-    - ``pch``: make and use precompiled headers automatically
-    - ``create_pch``: the precompiled header to make
+    - ``ofast_compile``: trade the speed of the code for compile time: ``"min"``, ``"mid"`` or ``"max"``
+    - ``pch``: create and use precompiled headers automatically
+    - ``create_pch``: the precompiled header to create
     - ``use_pch``: the precompiled header to use
-    - ``pch_dir``: the folder of precompiled headers
-    - ``pch_verbose``: say why a precompiled header was not used
-    - ``pch_messages``: say which precompiled header was made or used
-    - ``instantiate_templates_in_pch``: instantiate templates while making a precompiled header
-    - ``extra_sources``: ``(name, source)`` pairs: modules of an NVVM program, headers of a C++ one
-    - ``use_libdevice``: link NVVM code with NVIDIA's mathematics library
-    - ``numba_debug``: debug information as numba-cuda makes it
+    - ``pch_dir``: the directory of precompiled headers
+    - ``pch_verbose``: report why a precompiled header was not used
+    - ``pch_messages``: report which precompiled header was created or used
+    - ``instantiate_templates_in_pch``: instantiate templates when creating a precompiled header
+    - ``extra_sources``: ``(name, source)`` pairs: modules of an NVVM program, headers of a C++ program
+    - ``use_libdevice``: link NVVM code with libdevice
+    - ``numba_debug``: generate the debug information of numba-cuda
     """
 
     __module__ = "cuda.core"
@@ -173,18 +174,18 @@ class ProgramOptions:
     def as_bytes(
         self, backend: CompilerBackendType | str, target_type: ObjectCodeFormatType | str | None = None
     ) -> list[bytes]:
-        """The compiler's command line; ``backend`` is ``"NVRTC"`` or ``"NVVM"``."""
+        """Return the command-line options of the compiler. ``backend`` is ``"NVRTC"`` or ``"NVVM"``."""
         return _core._program_flags(self, str(backend), target_type)
 
 
 class Program:
-    """Source code that can be compiled: C++ (by NVRTC), PTX (by a linker) or NVVM IR (by libNVVM).
+    """A program in source form: C++ (compiled by NVRTC), PTX (by a linker) or NVVM IR (by libNVVM).
 
     >>> program = Program('extern "C" __global__ void f() {}', "c++", ProgramOptions(arch="sm_90"))
     >>> program.compile("cubin").get_kernel("f")
     <Kernel f>
 
-    Compiling needs no GPU and creates no context, and does not hold the interpreter: several programs compile at a time.
+    Compilation needs no GPU, creates no context and releases the GIL, so programs can be compiled concurrently.
     """
 
     __module__ = "cuda.core"
@@ -211,9 +212,9 @@ class Program:
     ) -> ObjectCode:
         """Compile to ``"ptx"``, ``"cubin"`` or ``"ltoir"``.
 
-        ``name_expressions`` are C++ names such as ``"add<float>"`` that must be compiled and that ``get_kernel`` shall
-        find. ``logs`` is any object with ``write``; it receives what the compiler says. With a ``cache`` the result is
-        taken from there, or put there.
+        ``name_expressions`` are C++ names such as ``"add<float>"`` to instantiate, which ``get_kernel`` then accepts.
+        ``logs`` is an object with ``write``, which receives the compilation log. With a ``cache`` the result is looked
+        up there, and stored there on a miss.
         """
         names = _core.text_values(name_expressions, "name_expressions", bytearrays=True)
         if cache is not None:
@@ -227,11 +228,11 @@ class Program:
         return code
 
     def link(self, target_type: ObjectCodeFormatType | str, logs: object = None) -> ObjectCode:
-        """The same as :meth:`compile`, under the name that fits PTX programs."""
+        """Equivalent to :meth:`compile`, for PTX programs."""
         return self.compile(target_type, logs=logs)
 
     def close(self) -> None:
-        """Free what the compiler holds. May be called again."""
+        """Destroy the compiler's state. Idempotent."""
         self._native.close()
 
     @property
@@ -241,14 +242,14 @@ class Program:
 
     @property
     def backend(self) -> CompilerBackendType:
-        """``"NVRTC"``, ``"NVVM"``, ``"nvJitLink"`` or ``"driver"``."""
+        """The compiler or linker: ``"NVRTC"``, ``"NVVM"``, ``"nvJitLink"`` or ``"driver"``."""
         from .typing import CompilerBackendType
 
         return CompilerBackendType(self._native.backend)
 
     @property
     def handle(self) -> Any:
-        """The compiler's program: an ``nvrtcProgram`` of cuda.bindings, for NVVM an int; 0 once closed and for PTX."""
+        """The compiler's handle: an ``nvrtcProgram`` of cuda.bindings, or an int for NVVM; 0 for PTX, or if closed."""
         value = self._native.handle
         if self._native.backend != "NVRTC":
             return value
@@ -260,7 +261,7 @@ class Program:
 
     @property
     def pch_status(self) -> PCHStatusType | None:
-        """What became of the precompiled header in the last compilation; None where none was asked for."""
+        """The status of the precompiled header in the last compilation; None if none was requested."""
         status = self._native.pch_status
         if status is None:
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled code kept for the next time, in memory or on disk."""
+"""Caches of compiled programs, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 
 class ProgramCacheResource(ABC):
-    """A store of compiled code by key. Subclass it to keep code elsewhere: ``get`` and ``__setitem__`` are what
-    :meth:`Program.compile` needs.
+    """Base class of caches of compiled code. :meth:`Program.compile` calls ``get`` and ``__setitem__``.
 
     >>> isinstance(InMemoryProgramCache(), ProgramCacheResource)
     True
@@ -32,26 +31,26 @@ class ProgramCacheResource(ABC):
 
     @abstractmethod
     def __getitem__(self, key: bytes | str) -> bytes:
-        """The code of a key; KeyError when there is none."""
+        """Return the code of a key. Raises KeyError if there is none."""
 
     @abstractmethod
     def __setitem__(self, key: bytes | str, value: bytes | bytearray | memoryview | ObjectCode) -> None:
-        """Keep code under a key."""
+        """Store code under a key."""
 
     @abstractmethod
     def __delitem__(self, key: bytes | str) -> None:
-        """Remove a key; KeyError if it is missing."""
+        """Remove an entry. Raises KeyError if there is none."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many entries there are."""
+        """Return the number of entries."""
 
     @abstractmethod
     def clear(self) -> None:
         """Remove all entries."""
 
     def get(self, key: bytes | str, default: bytes | None = None) -> bytes | None:
-        """The code of a key, or the default."""
+        """Return the code of a key, or the default."""
         try:
             return self[key]
         except KeyError:
@@ -63,13 +62,13 @@ class ProgramCacheResource(ABC):
         | collections.abc.Iterable[tuple[bytes | str, bytes | bytearray | memoryview | ObjectCode]],
         /,
     ) -> None:
-        """Keep several entries, of a mapping or of pairs."""
+        """Store the entries of a mapping or of an iterable of pairs."""
         pairs = items.items() if hasattr(items, "items") else items
         for key, value in pairs:
             self[key] = value
 
-    def close(self) -> None:  # noqa: B027  nothing to do is a fine default
-        """Release the cached code. May be called again."""
+    def close(self) -> None:  # noqa: B027  a no-op by default
+        """Release the cached code. Idempotent."""
 
     def __enter__(self) -> ProgramCacheResource:
         return self
@@ -105,7 +104,7 @@ class _NativeCache(ProgramCacheResource):
         return len(self._open())
 
     def get(self, key: bytes | str, default: bytes | None = None) -> bytes | None:
-        """The code kept under a key, or the default."""
+        """Return the code of a key, or the default."""
         code = self._open().get(key)
         return default if code is None else code
 
@@ -114,7 +113,7 @@ class _NativeCache(ProgramCacheResource):
         self._open().clear()
 
     def close(self) -> None:
-        """Release the cached code. May be called again."""
+        """Release the cached code. Idempotent."""
         self._native = None
 
 
@@ -127,7 +126,7 @@ def _limit(max_size_bytes: int | None) -> int | None:
 
 
 class InMemoryProgramCache(_NativeCache):
-    """Keeps code in this process; with a limit, evicts the least recently used.
+    """Caches code in the memory of the process. With a size limit it evicts the least recently used entries.
 
     >>> cache = InMemoryProgramCache(max_size_bytes=1 << 20)
     >>> code = Program('extern "C" __global__ void f() {}', "c++").compile("ptx", cache=cache)
@@ -145,9 +144,9 @@ class InMemoryProgramCache(_NativeCache):
 
 
 class FileStreamProgramCache(_NativeCache):
-    """Keeps code in a folder, for all processes of this user; without a path in the user's cache folder.
+    """Caches code in a directory, for all processes of the user. The default is in the user's cache directory.
 
-    The folder is closed to others, files appear whole or not at all, and what is damaged counts as a miss.
+    Other users have no access to the directory, files are written atomically, and a damaged file is a miss.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -179,17 +178,17 @@ def make_program_cache_key(
     name_expressions: Sequence[str | bytes] = (),
     extra_digest: bytes | None = None,
 ) -> bytes:
-    """A digest of all that decides the result: source, options, compiler, target and kind of device.
+    """Return a cache key: a digest of source, options, compiler, target and kind of device.
 
-    Files that the compiler reads cannot be seen from here (``include_path``, a quoted ``#include`` or one through a macro, a
-    ``name`` with a folder, beside which NVRTC looks for headers): pass ``extra_digest``, a digest of their contents; without
-    it a ValueError names them. Options that are set for the sake of a file (``create_pch``, ``time``,
-    ``fdevice_time_trace``) have no key: a hit would not write it.
+    The digest does not cover files that the compiler reads: through ``include_path``, a quoted ``#include`` or one with
+    a macro, or a ``name`` with a directory, which NVRTC searches for headers. For these pass ``extra_digest``, a digest
+    of their contents; without it a ValueError names them. Options that write a file (``create_pch``, ``time``,
+    ``fdevice_time_trace``) have no key, because a cache hit would not write the file.
 
     >>> key = make_program_cache_key(code="source", code_type="c++", options=ProgramOptions(arch="sm_90"), target_type="ptx")
     >>> key == make_program_cache_key(code="other", code_type="c++", options=ProgramOptions(arch="sm_90"), target_type="ptx")
     False
     """
-    given = name_expressions if str(code_type).lower() == "c++" else ()  # others name their kernels themselves
+    given = name_expressions if str(code_type).lower() == "c++" else ()  # only C++ has name expressions
     names = _core.text_values(given, "name_expressions")
     return _core._program_cache_key(code, str(code_type), options, target_type, names, extra_digest)

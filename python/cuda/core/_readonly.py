@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Properties made from functions, in a form that type checkers understand."""
+"""Read-only properties with a type, for type checkers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class ReadOnly(Generic[T]):
-    """``name = ReadOnly[int](get, "What it is.")``: a property of that type; ``help()`` shows it as one."""
+    """A read-only property: ``name = ReadOnly[int](get, "The docstring.")``. ``help()`` shows it as a property."""
 
     def __init__(self, get: Callable[[Any], T], doc: str) -> None:
         self._get = get

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of a device that contexts can be given: multiprocessors and work queues."""
+"""Device resources of green contexts: multiprocessors and work queues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class WorkqueueSharingScopeType(StrEnum):
-    """Who shares work queues."""
+    """The sharing scope of work queues."""
 
     __module__ = "cuda.core.typing"
     DEVICE_CTX = "device_ctx"
@@ -25,11 +25,11 @@ _SCOPES = [WorkqueueSharingScopeType.DEVICE_CTX, WorkqueueSharingScopeType.GREEN
 
 
 class _Resource:
-    """A part of a device, by the driver's description."""
+    """A device resource (``CUdevResource``)."""
 
     __slots__ = ("__weakref__", "_is_dry_run", "_raw")
     _raw: _core._SMResource | _core._WorkqueueResource
-    _is_dry_run: bool  # says what a split would give, and cannot be used
+    _is_dry_run: bool  # result of split(dry_run=True): cannot be used for a context
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(f"{type(self).__name__} objects cannot be instantiated directly: use Device.resources")
@@ -43,12 +43,12 @@ class _Resource:
 
     @property
     def handle(self) -> int:
-        """The address of the driver's description."""
+        """The address of the ``CUdevResource``."""
         return self._raw.address
 
 
 class SMResource(_Resource):
-    """Some of a device's multiprocessors.
+    """A set of a device's multiprocessors.
 
     >>> sm = device.resources.sm
     >>> 1 <= sm.min_partition_size <= sm.sm_count
@@ -61,26 +61,26 @@ class SMResource(_Resource):
 
     @property
     def sm_count(self) -> int:
-        """How many."""
+        """The number of multiprocessors."""
         return self._raw.sm_count
 
     @property
     def min_partition_size(self) -> int:
-        """The fewest multiprocessors a part can have."""
+        """The minimum number of multiprocessors of a partition."""
         return self._raw.min_partition_size
 
     @property
     def coscheduled_alignment(self) -> int:
-        """Counts are rounded up to a multiple of this."""
+        """The multiple to which counts of multiprocessors are rounded up."""
         return self._raw.coscheduled_alignment
 
     @property
     def flags(self) -> int:
-        """The driver's flags of the group."""
+        """The driver's flags of the resource."""
         return self._raw.flags
 
     def split(self, options: SMResourceOptions, *, dry_run: bool = False) -> tuple[list[SMResource], SMResource]:
-        """Divide into groups and what is left over. A dry run only says how many multiprocessors each would get."""
+        """Split into groups; return them and the remainder. The results of a dry run have counts but cannot be used."""
         parts, rest = self._raw.split(_core.options_of(options, SMResourceOptions))
         return [SMResource._make(part, dry_run) for part in parts], SMResource._make(rest, dry_run)
 
@@ -89,7 +89,7 @@ class SMResource(_Resource):
 
 
 class WorkqueueResource(_Resource):
-    """How many pieces of work can be in flight, and who shares the queues."""
+    """The work queue configuration of a device resource: concurrency limit and sharing scope."""
 
     __module__ = "cuda.core"
     __slots__ = ()
@@ -97,21 +97,21 @@ class WorkqueueResource(_Resource):
 
     @property
     def device(self) -> Any:
-        """The device."""
+        """The device of the work queues."""
         return _core.Device(self._raw.device)
 
     @property
     def concurrency_limit(self) -> int:
-        """How many pieces of work may be in flight."""
+        """The expected maximum number of concurrent stream-ordered workloads."""
         return self._raw.concurrency_limit
 
     @property
     def sharing_scope(self) -> WorkqueueSharingScopeType:
-        """Who shares the queues."""
+        """The sharing scope of the work queues."""
         return _SCOPES[self._raw.sharing_scope]
 
     def configure(self, options: WorkqueueResourceOptions) -> None:
-        """Ask for another sharing or limit in the contexts made with this."""
+        """Set the sharing scope and concurrency limit of contexts that are created from this resource."""
         options = _core.options_of(options, WorkqueueResourceOptions)
         if options.sharing_scope is not None:
             self._raw.sharing_scope = _SCOPES.index(WorkqueueSharingScopeType(options.sharing_scope))
@@ -125,7 +125,7 @@ class WorkqueueResource(_Resource):
 
 
 class DeviceResources:
-    """What a device, a context or a stream has of a device.
+    """The resources of a device, a context or a stream.
 
     >>> device.resources.sm.sm_count == device.properties.multiprocessor_count
     True
@@ -172,7 +172,7 @@ class DeviceResources:
 
 
 def create_context(device: Any, options: Any) -> Any:
-    """What Device.create_context() does."""
+    """Implements Device.create_context()."""
     device.context  # noqa: B018  raises, and says what to do, before set_current()
     if options is None:
         raise ValueError("create_context() needs ContextOptions(resources=...) that say what the context runs on")

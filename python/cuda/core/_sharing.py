@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory between processes: resources that can be opened elsewhere, and their buffers. The other side of ``_ipc``."""
+"""Interprocess sharing of memory resources and buffers. ``_ipc`` has the descriptors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-# Resources by a name that both processes know.
+# IPC-enabled resources of this process by UUID. Exporter and importer use the same UUID.
 _registry: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
 def known_or_new(handle: Any, open_pool: Callable[[], _T], cls: type[_T]) -> _T:
-    """The resource an allocation handle names, if this process has it already; else what ``open_pool`` makes of it.
+    """Returns the registered resource of an allocation handle. If there is none, registers the one of ``open_pool()``.
 
-    TypeError when it is known as something else than a ``cls``."""
+    Raises TypeError if the registered resource is not a ``cls``."""
     uuid = getattr(handle, "uuid", None)
     if uuid is None:
         return open_pool()
@@ -37,16 +37,16 @@ def known_or_new(handle: Any, open_pool: Callable[[], _T], cls: type[_T]) -> _T:
 
 
 class Shareable:
-    """A pool resource that other processes can open."""
+    """Base class of memory resources whose pool other processes can open."""
 
     _native: _core._Native
     _uuid: Any
     _shared: IPCAllocationHandle | None = None
-    _origin: tuple[bytes, bytes] | None = None  # the exporter of a pool of another process
+    _origin: tuple[bytes, bytes] | None = None  # (name, key) of the exporter of an imported pool
 
     @property
     def allocation_handle(self) -> IPCAllocationHandle:
-        """A handle to send to another process, for ``from_allocation_handle``."""
+        """The handle that another process passes to ``from_allocation_handle``."""
         if not self.is_ipc_enabled:  # type: ignore[attr-defined]
             raise RuntimeError(
                 f"this {type(self).__name__} cannot be shared: make it with options that say ipc_enabled=True"
@@ -57,21 +57,21 @@ class Shareable:
 
             self.register(uuid.uuid4())
             reduction.register(type(self), _reduce_for_multiprocessing)
-        # Kept: a process that is being started inherits the file descriptor after everything was pickled.
+        # Cached, because a process that is being started inherits the file descriptor after all arguments are pickled.
         if self._shared is None or self._shared.is_closed:
             self._shared = IPCAllocationHandle._make(self._native.export_fd(), self._uuid)
         return self._shared
 
     @staticmethod
     def from_registry(uuid: Any) -> Any:
-        """The resource registered under a name in this process."""
+        """Return the resource that is registered under a UUID in this process. Raises RuntimeError if there is none."""
         try:
             return _registry[uuid]
         except KeyError:
             raise RuntimeError(f"no memory resource is registered as {uuid} in this process") from None
 
     def register(self, uuid: Any) -> Any:
-        """Record this resource under a name; returns the one already there if there is one."""
+        """Register this resource under a UUID. Return the resource registered there, which may be an earlier one."""
         if not self.is_ipc_enabled:  # type: ignore[attr-defined]
             raise RuntimeError(
                 f"this {type(self).__name__} cannot be shared: make it with options that say ipc_enabled=True"
@@ -85,7 +85,7 @@ class Shareable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.is_ipc_enabled and not self.is_handle_owned and not self.is_closed:  # type: ignore[attr-defined]
-            return type(self), self._default_arguments()  # the driver's own pool, which every process has
+            return type(self), self._default_arguments()  # a default pool of the driver, which exists in every process
         device_id = self.device_id  # type: ignore[attr-defined]
         device = _core.Device(device_id).uuid if device_id >= 0 else None
         origin: tuple[bytes, bytes] | None = self._origin
@@ -100,7 +100,7 @@ class Shareable:
         return _rebuild_resource, (type(self), self._uuid, device, handle, origin)
 
     def _default_arguments(self) -> tuple[Any, ...]:
-        """What the class is called with for the driver's own pool."""
+        """Returns the constructor arguments for the driver's default pool."""
         device_id = self.device_id  # type: ignore[attr-defined]
         return (device_id,) if device_id >= 0 else ()
 
@@ -111,14 +111,14 @@ def _reduce_for_multiprocessing(resource: Shareable) -> tuple[Any, ...]:
 
 
 def _is_starting_a_process() -> bool:
-    """True while multiprocessing pickles what a new process is given: it inherits file descriptors."""
+    """True while multiprocessing pickles the arguments of a new process, which inherits file descriptors."""
     from multiprocessing.context import get_spawning_popen
 
     return get_spawning_popen() is not None
 
 
 def _bytes_of(uuid: Any) -> bytes:
-    """16 bytes that name a resource in messages."""
+    """Returns the 16 bytes that identify a resource in messages to an exporter."""
     found: Any = getattr(uuid, "bytes", None)
     if isinstance(found, bytes) and len(found) == 16:
         return found
@@ -128,7 +128,7 @@ def _bytes_of(uuid: Any) -> bytes:
 
 
 def _exporter() -> _core._Exporter:
-    from ._exporter import exporter  # most programs share no memory, and start faster without it
+    from ._exporter import exporter  # imported lazily: most programs share no memory
 
     return exporter()
 
@@ -149,7 +149,7 @@ def _rebuild_resource(cls: Any, uuid: Any, device: str | None, handle: Any, orig
     return made
 
 
-# ---- buffers between processes
+# ---- interprocess buffers
 
 
 def export_buffer(buffer: Any) -> IPCBufferDescriptor:
@@ -173,8 +173,8 @@ atexit.register(_transfer_streams.clear)
 
 
 def transfer_stream() -> Any:
-    """The stream of the current device that received memory belongs to. Threads without a context can use it, and the
-    collector can give memory back on it, which the default streams do not allow."""
+    """Returns the current device's stream for allocations of received memory. Unlike a default stream, it is usable by
+    threads without a current context, and the garbage collector can free memory on it."""
     number = int(_core.Device())
     stream = _transfer_streams.get(number)
     if stream is None:
@@ -183,7 +183,7 @@ def transfer_stream() -> Any:
 
 
 def share_buffer(buffer: Any) -> tuple[Any, IPCBufferDescriptor]:
-    """What another process opens a buffer of an IPC-enabled pool by: the pool and a descriptor."""
+    """Returns the pool and the descriptor by which another process opens a buffer of an IPC-enabled pool."""
     descriptor = buffer.ipc_descriptor
     if not _is_starting_a_process():
         mine = _exporter()
@@ -194,7 +194,7 @@ def share_buffer(buffer: Any) -> tuple[Any, IPCBufferDescriptor]:
 
 
 def open_shared_buffer(mr: Any, descriptor: IPCBufferDescriptor) -> Any:
-    """The other side: the same memory. Its process keeps it until it is closed here."""
+    """Opens a buffer of ``share_buffer()``. The exporting process keeps the memory until the buffer is closed here."""
     stream = transfer_stream()
     origin = descriptor._origin
     if origin is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures of the functions that are written in C++, for `inspect.signature` and `help`. Imported when one is asked for."""
+"""Signatures of C++ functions, for `inspect.signature` and `help`. Imported at the first access to `__signature__`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import inspect
 import re
 from typing import Any
 
-_DEFAULT = re.compile(r"\\(\d+)")  # how a binding's text spells the default of an argument: by its number
-# What classes written in C++ are called with; the others are not made by calling them.
+_DEFAULT = re.compile(r"\\(\d+)")  # placeholder of an argument's default value in nanobind's signature: its index
+# Constructor parameters of C++ classes. Other C++ classes cannot be called.
 _CLASSES = {
     "Device": "(device_id=None)",
     "LaunchConfig": "(grid=None, cluster=None, block=None, shmem_size=None, is_cooperative=False)",
@@ -18,7 +18,7 @@ _CLASSES = {
 
 
 def of(function: Any) -> inspect.Signature:
-    """The signature of a function, from the text that its binding renders: "def f(self, a: int = \\0) -> None"."""
+    """Returns the signature of a function, parsed from nanobind's text: "def f(self, a: int = \\0) -> None"."""
     text, _, *rest = function.__nb_signature__[0]
     defaults: tuple[Any, ...] = rest[0] if rest and rest[0] is not None else ()
     body = _DEFAULT.sub(r"__default__[\1]", text[text.index("(") :])
@@ -57,13 +57,13 @@ def of(function: Any) -> inspect.Signature:
 
 
 def of_bound(method: Any) -> inspect.Signature:
-    """The same of a method of an object: without self."""
+    """Returns the signature of a bound method, without self."""
     whole = of(method.__func__)
     return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
 def of_class(cls: Any) -> inspect.Signature:
-    """The same of a class. One that is derived in Python has an __init__ of its own: AttributeError."""
+    """Returns the signature of a class. Raises AttributeError for a class derived in Python with its own __init__."""
     for base in cls.__mro__:
         if "__signature__" in vars(base):
             break

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""StrEnum for every Python this package supports."""
+"""StrEnum for all supported Python versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ else:
     from enum import Enum
 
     class StrEnum(str, Enum):
-        """An enum whose members are strings and print as them."""
+        """An enum whose members are strings; ``str()`` of a member is its value."""
 
         __str__ = str.__str__
         __format__ = str.__format__

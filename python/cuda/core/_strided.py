@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of other libraries' arrays."""
+"""Views of arrays of any library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _core
 
-# DLPack calls records opaque; elements of which only the size is known are of that type here, with no dtype.
+# Type codes of DLPack. _RECORD is its opaque handle type, also used with no dtype for elements of known size only.
 _INT, _UINT, _FLOAT, _RECORD, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 3, 4, 5, 6
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _CODE_KINDS = {_INT: "i", _UINT: "u", _FLOAT: "f", _COMPLEX: "c"}
@@ -35,7 +35,7 @@ def _numpy_dtype(dl_type: tuple[int, int, int]) -> Any:
 
 
 def _dl_type_of(dtype: Any) -> tuple[int, int, int]:
-    """A NumPy type, or what can become one, as DLPack's (code, bits, lanes)."""
+    """Converts a NumPy dtype, or an object convertible to one, to DLPack's (code, bits, lanes)."""
     if not hasattr(dtype, "str"):
         import numpy
 
@@ -46,7 +46,7 @@ def _dl_type_of(dtype: Any) -> tuple[int, int, int]:
 
 
 class _StridedLayout:
-    """How elements lie: what compilers of kernels (numba-cuda) ask a view for."""
+    """The layout of a view, as kernel compilers (numba-cuda) expect it."""
 
     __slots__ = ("itemsize", "shape", "strides")
 
@@ -83,10 +83,10 @@ _FIELDS = (
 
 
 class StridedMemoryView(_core._View):
-    """Address and layout of an array of any library.
+    """A view of an array of any library: its address and layout.
 
-    ``ptr``, ``shape``, ``strides`` (in elements; None where the exporter gave none: packed in C order), ``dtype``, ``device_id``,
-    ``is_device_accessible``, ``readonly`` and ``exporting_obj``, which is kept alive.
+    Attributes: ``ptr``, ``shape``, ``strides`` (in elements; None if the exporter gave none: C-contiguous), ``dtype``,
+    ``device_id``, ``is_device_accessible``, ``readonly`` and ``exporting_obj``, which the view keeps alive.
 
     >>> import numpy as np
     >>> view = StridedMemoryView.from_any_interface(np.zeros((2, 3), np.float32), stream_ptr=-1)
@@ -135,21 +135,27 @@ class StridedMemoryView(_core._View):
     def _layout(self) -> _StridedLayout:
         return _StridedLayout(self.shape, self.strides, self._dl_type[1] * self._dl_type[2] // 8)
 
-    # ---- from other libraries' objects; from_any_interface() is C++, for its speed
+    # ---- import; from_any_interface() is implemented in C++, for speed
 
     @classmethod
     def from_dlpack(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
-        """From an object with ``__dlpack__``; device memory is ready for work on the stream, -1 for no ordering."""
+        """Create a view of an object with ``__dlpack__``.
+
+        The exporter orders its pending work before work on the stream ``stream_ptr``; -1 for no ordering.
+        """
         return _core.view_of_dlpack(cls, obj, stream_ptr)
 
     @classmethod
     def from_cuda_array_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
-        """From an object with ``__cuda_array_interface__``; the stream waits for the one the object names."""
+        """Create a view of an object with ``__cuda_array_interface__``.
+
+        The stream ``stream_ptr`` waits for the stream that the object names.
+        """
         return _core.view_of_cuda_array_interface(cls, obj, stream_ptr)
 
     @classmethod
     def from_array_interface(cls, obj: object) -> StridedMemoryView:
-        """From a host object with ``__array_interface__``."""
+        """Create a view of a host array with ``__array_interface__``."""
         return _core.view_of_array_interface(cls, obj)
 
     @classmethod
@@ -163,8 +169,10 @@ class StridedMemoryView(_core._View):
         dtype: Any = None,
         is_readonly: bool = False,
     ) -> StridedMemoryView:
-        """From a Buffer; give ``dtype``, or ``itemsize`` for elements of no particular type: the view's dtype is None then,
-        and DLPack does not export it before ``view(dtype=...)``."""
+        """Create a view of a Buffer, with a ``dtype`` or an ``itemsize`` in bytes.
+
+        A view without a ``dtype`` cannot be exported through DLPack; ``view(dtype=...)`` gives it one.
+        """
         if dtype is not None:
             dl_type = _dl_type_of(dtype)
             if itemsize is not None and itemsize * 8 != dl_type[1]:
@@ -176,18 +184,18 @@ class StridedMemoryView(_core._View):
         shape = tuple(int(n) for n in shape)
         steps = _core.dense_strides(shape) if strides is None else tuple(int(n) for n in strides)
         _core.check_layout(shape, steps, dl_type[1], buffer.size)
-        held = _core.hold_memory(buffer)  # what the view sees stays, also when the buffer is closed
+        held = _core.hold_memory(buffer)  # keeps the memory alive, even after the buffer is closed
         view = cls._make(buffer.handle, shape, strides, dl_type, buffer.__dlpack_device__(), is_readonly, buffer, held)
         view._dtype = (
             dtype if dtype is not None and hasattr(dtype, "itemsize") and not isinstance(dtype, type) else None
         )
         return view
 
-    # ---- what is known
+    # ---- attributes
 
     @property
     def dtype(self) -> Any:
-        """The elements' type, as NumPy names it; None where only their size is known."""
+        """The NumPy dtype of the elements; None if only their size is known."""
         if self._dtype is None and self._dl_type[0] != _RECORD:
             self._dtype = _numpy_dtype(self._dl_type)
         return self._dtype
@@ -208,7 +216,10 @@ class StridedMemoryView(_core._View):
         return self.ptr
 
     def view(self, layout: Any = None, dtype: Any = None) -> StridedMemoryView:
-        """The same memory with another layout (an object with shape and strides) or another type; this view with neither."""
+        """Return a view of the same memory with another layout (an object with shape and strides) or another dtype.
+
+        Without arguments, return this view.
+        """
         if layout is None and dtype is None:
             return self
         dl_type = self._dl_type if dtype is None else _dl_type_of(dtype)
@@ -222,10 +233,10 @@ class StridedMemoryView(_core._View):
             self.ptr, shape, strides, dl_type, self._dl_device, self.readonly, self.exporting_obj, self._owner
         )
         kept = self._dtype if dtype is None else dtype
-        other._dtype = kept if hasattr(kept, "str") else None  # else made from DLPack's when asked for
+        other._dtype = kept if hasattr(kept, "str") else None  # if None, created from the DLPack type on first access
         return other
 
-    # ---- to other processes
+    # ---- pickling
 
     def __reduce__(self) -> tuple[Any, ...]:
         source = self.exporting_obj
@@ -233,7 +244,7 @@ class StridedMemoryView(_core._View):
             raise TypeError("a view whose memory belongs to no object cannot be pickled: pickle a Buffer or an array")
         return _rebuild_view, (source, self.shape, self.strides, self.dtype, self._itemsize(), self.readonly)
 
-    # ---- to other libraries
+    # ---- export
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._dl_device
@@ -246,7 +257,7 @@ class StridedMemoryView(_core._View):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """Export to a library that understands DLPack. Ordering between streams is the caller's."""
+        """Export the view as a DLPack capsule. The caller is responsible for the order between streams."""
         if self._dl_type[0] == _RECORD:
             raise BufferError(
                 f"DLPack has no elements of type {self.dtype}: view them as bytes, as one field or with a dtype, "
@@ -270,7 +281,7 @@ class StridedMemoryView(_core._View):
         l2_promotion: object = None,
         oob_fill: object = None,
     ) -> object:
-        """A descriptor by which kernels move tiles of this tensor."""
+        """Return a tensor map, by which kernels copy tiles of this tensor."""
         from ._tensor_map import TensorMapDescriptor, TensorMapDescriptorOptions
 
         given = {
@@ -304,7 +315,10 @@ class StridedMemoryView(_core._View):
     def copy_from(
         self, other: StridedMemoryView, stream: Any, allocator: object = None, blocking: bool | None = None
     ) -> None:
-        """Copy the elements of a view of the same shape and type; waits when either side is plain host memory."""
+        """Copy from a view of the same shape and dtype, in order on ``stream``.
+
+        Synchronizes the stream if ``blocking`` is true; by default, if either view is in pageable host memory.
+        """
         if self.readonly:
             raise ValueError("copy_from(): this view is read-only")
         if other.shape != self.shape or other._dl_type != self._dl_type:
@@ -322,7 +336,7 @@ class StridedMemoryView(_core._View):
     def copy_to(
         self, other: StridedMemoryView, stream: Any = None, allocator: object = None, blocking: bool | None = None
     ) -> None:
-        """Copy the elements to a view of the same shape and type."""
+        """Copy to a view of the same shape and dtype. See :meth:`copy_from`."""
         other.copy_from(self, stream, allocator, blocking)
 
     def __repr__(self) -> str:
@@ -336,7 +350,7 @@ _core._keep_views_of(StridedMemoryView)
 
 
 class _StridedMemoryViewProxy:
-    """An argument before it is known which stream will use it."""
+    """An argument of a decorated function, before the consuming stream is known."""
 
     __slots__ = ("obj",)
 
@@ -344,12 +358,12 @@ class _StridedMemoryViewProxy:
         self.obj = obj
 
     def view(self, stream_ptr: Any = None) -> StridedMemoryView:
-        """The argument as a StridedMemoryView, ready for work on the stream."""
+        """Return a StridedMemoryView of the argument, ordered for use on the stream."""
         return StridedMemoryView.from_any_interface(self.obj, stream_ptr)
 
 
 def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function so that these arguments have ``view(stream)``, whichever library they come from.
+    """Return a decorator that gives the positional arguments with these indices a method ``view(stream_ptr)``.
 
     >>> import numpy as np
     >>> @args_viewable_as_strided_memory((0,))
@@ -376,7 +390,7 @@ def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable[[C
 def _rebuild_view(
     source: Any, shape: Any, strides: Any, dtype: Any, itemsize: int, readonly: bool
 ) -> StridedMemoryView:
-    """A pickled view, of the object that came with it."""
+    """Unpickles a view of the exporting object that is pickled with it."""
     if isinstance(source, _core.Buffer):
         size = itemsize if dtype is None else None
         return StridedMemoryView.from_buffer(source, shape, strides, itemsize=size, dtype=dtype, is_readonly=readonly)

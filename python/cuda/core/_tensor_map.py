@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptors by which the tensor memory accelerator (compute capability 9.0 and later) moves tiles of a tensor."""
+"""Tensor maps: descriptors for tile copies by the Tensor Memory Accelerator (compute capability 9.0 and later)."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ class TensorMapIm2ColWideMode(IntEnum):
 
 @dataclass
 class TensorMapDescriptorOptions:
-    """How tiles of a tensor are moved. Wrong types are errors when the options are made.
+    """Options of a tiled tensor map. The constructor raises for arguments of wrong types.
 
-    - ``box_dim``: the tile's extents, outermost first, as in the view's shape
-    - ``element_strides``: a tile takes every n-th element of a dimension, 1 to 8; None takes all
-    - ``data_type``: a TensorMapDataType, its name or a NumPy type; None for the type of the view
-    - ``interleave``: how channels lie, a TensorMapInterleave
-    - ``swizzle``: how a tile is spread over the banks of shared memory, a TensorMapSwizzle
-    - ``l2_promotion``: how much the L2 cache fetches at a time, a TensorMapL2Promotion
-    - ``oob_fill``: what is read outside the tensor, a TensorMapOOBFill
+    - ``box_dim``: the extents of a tile in elements, outermost first, as in the view's shape
+    - ``element_strides``: the element stride of each dimension, 1 to 8; None for 1
+    - ``data_type``: a TensorMapDataType, its name or a NumPy dtype; None for the dtype of the view
+    - ``interleave``: the interleaved layout of channels, a TensorMapInterleave
+    - ``swizzle``: the swizzle pattern of a tile in shared memory, a TensorMapSwizzle
+    - ``l2_promotion``: the size of L2 fetches, a TensorMapL2Promotion
+    - ``oob_fill``: the value of out-of-bounds elements, a TensorMapOOBFill
 
     >>> TensorMapDescriptorOptions(box_dim=(8, 8)).box_dim
     (8, 8)
@@ -85,7 +85,9 @@ class TensorMapDescriptorOptions:
 
 
 class TensorMapDescriptor:
-    """Made by ``StridedMemoryView.as_tensor_map()``; pass it to a kernel's ``__grid_constant__ CUtensorMap``.
+    """A tensor map, the argument for a kernel's ``__grid_constant__ CUtensorMap`` parameter.
+
+    ``StridedMemoryView.as_tensor_map()`` creates it.
 
     >>> import numpy as np
     >>> view = StridedMemoryView.from_buffer(buffer, shape=(16, 16), dtype=np.dtype(np.float32))
@@ -113,7 +115,7 @@ class TensorMapDescriptor:
 
     @property
     def device(self) -> Any:
-        """The device the tensor is on."""
+        """The device of the tensor."""
         return _core.Device(self._view.device_id)
 
     @property
@@ -121,11 +123,11 @@ class TensorMapDescriptor:
         return self._map.address, 128
 
     def _hold(self) -> Any:
-        """Keeps the memory that the map names now."""
+        """Returns the owner of the memory that the map currently refers to."""
         return self._view
 
     def replace_address(self, tensor: Any) -> None:
-        """Use another tensor of the same shape and type."""
+        """Replace the tensor by another one of the same type. Raises ValueError if shape, strides or device differ."""
         view_class = type(self._view)
         view = tensor if isinstance(tensor, view_class) else view_class.from_any_interface(tensor, -1)
         if view.shape != self._view.shape or view._dense_strides() != self._view._dense_strides():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual memory: addresses are reserved apart from the physical memory mapped there, so that it can grow in place."""
+"""Virtual memory management: address ranges are reserved separately from physical memory; buffers can grow in place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .typing import (
     VirtualMemoryLocationType,
 )
 
-# The driver's numbers.
+# Values of the driver's enums.
 _ALLOCATION = {VirtualMemoryAllocationType.PINNED: 1, VirtualMemoryAllocationType.MANAGED: 2}
 _LOCATION = {
     VirtualMemoryLocationType.DEVICE: 1,
@@ -37,7 +37,7 @@ _ACCESS = {VirtualMemoryAccessType.READ: 1, VirtualMemoryAccessType.READ_WRITE: 
 
 
 def _checked_size(size: Any) -> int:
-    """A size that, rounded up, still fits in 64 bits."""
+    """Returns ``size`` as an int. Raises ValueError if it does not fit in 64 bits after rounding up."""
     try:
         number = operator.index(size)
     except TypeError:
@@ -49,18 +49,18 @@ def _checked_size(size: Any) -> int:
 
 @dataclass
 class VirtualMemoryResourceOptions:
-    """Where memory lies, who may use it, and how sizes are rounded.
+    """Options of a VirtualMemoryResource.
 
-    - ``allocation_type``: ``"pinned"`` (it stays where it is) or ``"managed"``
+    - ``allocation_type``: ``"pinned"`` (not migrated) or ``"managed"``
     - ``location_type``: ``"device"``, ``"host"``, ``"host_numa"`` or ``"host_numa_current"``
-    - ``handle_type``: what other processes open the memory by, None for nothing
-    - ``granularity``: sizes are rounded up to the ``"recommended"`` or the ``"minimum"`` one
-    - ``gpu_direct_rdma``: network devices can reach the memory; an error where the device cannot do that
-    - ``addr_hint``: the address to reserve if it is free, 0 for any
-    - ``addr_align``: what the address is a multiple of, None for the granularity
-    - ``peers``: the numbers of other devices that get access
-    - ``self_access``: what the device itself may do: ``"rw"`` or ``"r"``
-    - ``peer_access``: what the peers may do: ``"rw"`` or ``"r"``
+    - ``handle_type``: the type of shareable handle to request; None for none
+    - ``granularity``: sizes are rounded up to the ``"recommended"`` or the ``"minimum"`` allocation granularity
+    - ``gpu_direct_rdma``: make the memory accessible to GPUDirect RDMA; an error if the device does not support it
+    - ``addr_hint``: the preferred start address of the reservation; 0 for none
+    - ``addr_align``: the alignment of the reservation in bytes; None for the granularity
+    - ``peers``: the ordinals of other devices that get access
+    - ``self_access``: the access of the device itself: ``"rw"`` or ``"r"``
+    - ``peer_access``: the access of the peers: ``"rw"`` or ``"r"``
 
     >>> VirtualMemoryResourceOptions(granularity="minimum").granularity
     'minimum'
@@ -82,7 +82,7 @@ VirtualMemoryResourceOptions.__module__ = "cuda.core"
 
 
 class VirtualMemoryResource(MemoryResource):
-    """Allocates by reserving addresses and mapping memory to them; ``modify_allocation`` makes a buffer larger.
+    """Reserves address ranges and maps physical memory to them. ``modify_allocation`` grows a buffer.
 
     >>> grown = VirtualMemoryResource(device).allocate(100)
     >>> grown.size >= 100  # whole pages
@@ -107,7 +107,7 @@ class VirtualMemoryResource(MemoryResource):
 
     @staticmethod
     def _described(config: Any) -> Any:
-        """What the options say, in the driver's numbers."""
+        """Converts the options to their C++ representation."""
         handle = config.handle_type
         return _core._VirtualMemoryOptions.of(
             _ALLOCATION[_core.choice(VirtualMemoryAllocationType, config.allocation_type, "allocation_type")],
@@ -122,14 +122,14 @@ class VirtualMemoryResource(MemoryResource):
             _ACCESS[_core.choice(VirtualMemoryAccessType, config.peer_access, "peer_access")],
         )
 
-    # ---- the interface
+    # ---- MemoryResource interface
 
     def allocate(self, size: int, *, stream: Any = None) -> Buffer:
-        """Return a Buffer of at least ``size`` bytes (rounded up), usable at once; the stream is not needed."""
+        """Return a Buffer of ``size`` bytes, rounded up to the granularity. Synchronous; ``stream`` is ignored."""
         return _core.buffer_without_stream(*self._memory.allocate(_checked_size(size)), self)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
-        """Wait for the stream, if one is given, and give memory and addresses back."""
+        """Synchronize the stream, if one is given, then unmap and free the memory and its address range."""
         if stream is not None:
             stream.sync()
         self._memory.deallocate(int(ptr))
@@ -137,7 +137,10 @@ class VirtualMemoryResource(MemoryResource):
     def modify_allocation(
         self, buf: Buffer, new_size: int, config: VirtualMemoryResourceOptions | None = None
     ) -> Buffer:
-        """Return a larger Buffer with the same contents, at the same address where there is room; ``buf`` is closed."""
+        """Grow a buffer, at the same address if possible, and keep its contents.
+
+        Return the new Buffer and close ``buf``; return ``buf`` itself if it is large enough.
+        """
         if buf.memory_resource is not self:
             raise ValueError("modify_allocation(): the buffer belongs to another memory resource")
         old_size = buf.size
@@ -150,25 +153,25 @@ class VirtualMemoryResource(MemoryResource):
 
     @property
     def is_device_accessible(self) -> bool:
-        """True when kernels can use the memory: False where the options put it on the host."""
+        """True if kernels can access the memory. False for host locations."""
         return self._memory.is_device_accessible
 
     @property
     def is_host_accessible(self) -> bool:
-        """True when the options put it on the host."""
+        """True for host locations."""
         return self._memory.is_host_accessible
 
     @property
     def is_managed(self) -> bool:
-        """True when the options ask for managed memory."""
+        """True if the options request managed memory."""
         return self._memory.is_managed
 
     @property
     def device_id(self) -> int:
-        """The number of the device the memory is on, -1 for host memory."""
+        """The ordinal of the memory's device; -1 for host memory."""
         return self._memory.device_id
 
     @property
     def device(self) -> _core.Device | None:
-        """The device the memory is on, None for host memory."""
+        """The memory's device; None for host memory."""
         return None if self._memory.is_host_accessible else _core.Device(self._device_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for device work in asyncio code, without a thread per wait."""
+"""Awaiting streams and events in asyncio code, without a thread per wait."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 async def wait(thing: Any) -> None:
-    """Give the event loop back until ``thing`` is done; pauses grow with the time waited, up to a millisecond.
+    """Polls ``thing`` until it is complete. The interval between polls grows by 20 microseconds, up to a millisecond.
 
-    The loop asks, the driver does not call: a callback of the driver's would need the interpreter's lock in a thread of the
-    driver's, and would hold up the stream until the loop, which may be closed by then, had taken it.
+    A host callback of the driver is not an alternative: it would need the GIL in a thread of the driver, and would
+    block the stream until the event loop, which may be closed by then, had processed it.
     """
     pause = 0.0
     while not thing._poll():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stopping a process's CUDA work, saving it to host memory, and going on later, perhaps on another GPU."""
+"""Checkpoint and restore of a process's CUDA state, optionally on other GPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATES = ("running", "locked", "checkpointed", "failed", "checkpointing", "rest
 
 
 class Process:
-    """The CUDA side of a process: ``lock``, ``checkpoint``, ``restore``, ``unlock``, in this order.
+    """The CUDA state of a process. Call ``lock``, ``checkpoint``, ``restore`` and ``unlock``, in this order.
 
     >>> import os
     >>> Process(os.getpid()).pid == os.getpid()
@@ -33,7 +33,7 @@ class Process:
         self._pid = pid
 
     def _ask(self, call: Callable[[], Any]) -> Any:
-        """Calls the driver. One that has no checkpoints raises a RuntimeError that says so, which callers can catch."""
+        """Calls the driver. Raises RuntimeError if the driver does not support checkpoints."""
         try:
             return call()
         except CUDAError as error:
@@ -43,37 +43,37 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """The process ID."""
         return self._pid
 
     @property
     def state(self) -> ProcessStateType:
-        """ "running", "locked", "checkpointed" or "failed"."""
+        """The state: "running", "locked", "checkpointed", "failed", "checkpointing" or "restoring"."""
         number = self._ask(lambda: self._process.state)
         return _STATES[number]  # type: ignore[return-value]
 
     @property
     def restore_thread_id(self) -> int:
-        """The thread that restore() must be called for when other tools stopped the process."""
+        """The ID of the thread that must run for restore(), if another tool has stopped the process."""
         return int(self._ask(lambda: self._process.restore_thread_id))
 
     def lock(self, timeout_ms: int = 0) -> None:
-        """Let no new CUDA work start; waits at most timeout_ms (0: for ever)."""
+        """Block further CUDA calls of the process. Wait at most ``timeout_ms`` milliseconds; 0 for no timeout."""
         if timeout_ms < 0:
             raise ValueError(f"timeout_ms must be at least 0, not {timeout_ms}")
         self._ask(lambda: self._process.lock(timeout_ms))
 
     def checkpoint(self) -> None:
-        """Save device memory to the host and release the GPUs."""
+        """Copy device memory to host memory and release the GPUs."""
         self._ask(self._process.checkpoint)
 
     def restore(self, gpu_mapping: Mapping[Any, Any] | None = None) -> None:
-        """Take the GPUs back; gpu_mapping (old UUID or Device to new) says which."""
+        """Acquire GPUs and restore device memory. ``gpu_mapping`` maps the UUIDs or Devices of old GPUs to new ones."""
         pairs = [(_uuid_bytes(old), _uuid_bytes(new)) for old, new in (gpu_mapping or {}).items()]
         self._ask(lambda: self._process.restore(pairs))
 
     def unlock(self) -> None:
-        """Let CUDA work continue."""
+        """Unblock the CUDA calls of the process."""
         self._ask(self._process.unlock)
 
     def __repr__(self) -> str:

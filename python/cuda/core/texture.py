@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays, textures and surfaces."""
+"""CUDA arrays, texture objects and surface objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS = ("opaque_array", "mipmapped_array", "linear", "pitch2d")
 
 
 def _format(value: Any) -> ArrayFormatType:
-    """An ArrayFormatType, its name, or anything whose ``dtype`` or ``name`` is one (np.float32, np.dtype)."""
+    """Converts an ArrayFormatType, its name, or an object whose ``dtype`` or ``name`` is one (np.float32, np.dtype)."""
     try:
         return ArrayFormatType(value)
     except ValueError:
@@ -39,12 +39,12 @@ def _format(value: Any) -> ArrayFormatType:
 
 @dataclass
 class OpaqueArrayOptions:
-    """An array.
+    """Options of an OpaqueArray.
 
     - ``shape``: (width,), (width, height) or (width, height, depth), in elements
-    - ``format``: the type of a channel, an ArrayFormatType, its name or a NumPy type
-    - ``num_channels``: channels per element: 1, 2 or 4
-    - ``is_surface_load_store``: surfaces can write it
+    - ``format``: the format of a channel: an ArrayFormatType, its name or a NumPy dtype
+    - ``num_channels``: the number of channels per element: 1, 2 or 4
+    - ``is_surface_load_store``: surface objects can write to the array
 
     >>> from cuda.core.texture import *
     >>> OpaqueArrayOptions((8, 4), "float32", 1).shape
@@ -59,13 +59,13 @@ class OpaqueArrayOptions:
 
 @dataclass
 class MipmappedArrayOptions:
-    """An array with smaller sizes of itself.
+    """Options of a MipmappedArray.
 
-    - ``shape``: of the largest: (width,), (width, height) or (width, height, depth), in elements
-    - ``format``: the type of a channel, an ArrayFormatType, its name or a NumPy type
-    - ``num_channels``: channels per element: 1, 2 or 4
-    - ``num_levels``: how many sizes, each half as large as the one before
-    - ``is_surface_load_store``: surfaces can write them
+    - ``shape``: the extents of level 0: (width,), (width, height) or (width, height, depth), in elements
+    - ``format``: the format of a channel: an ArrayFormatType, its name or a NumPy dtype
+    - ``num_channels``: the number of channels per element: 1, 2 or 4
+    - ``num_levels``: the number of mipmap levels; each has half the extents of the previous one
+    - ``is_surface_load_store``: surface objects can write to the levels
 
     >>> from cuda.core.texture import *
     >>> MipmappedArrayOptions((8, 8), "uint8", 4, 3).num_levels
@@ -81,21 +81,21 @@ class MipmappedArrayOptions:
 
 @dataclass
 class TextureObjectOptions:
-    """How a texture is read. Wrong values are errors when the options are made.
+    """Options of a TextureObject. The constructor raises for invalid values.
 
-    - ``address_mode``: what lies outside the bounds, for all dimensions or a tuple of one to three modes
-    - ``filter_mode``: what lies between elements: ``"point"`` takes the nearest one, ``"linear"`` interpolates
-    - ``read_mode``: what integers are read as: ``"element_type"`` or ``"normalized_float"`` (0 to 1, -1 to 1)
-    - ``normalized_coords``: coordinates go from 0 to 1 instead of counting elements
+    - ``address_mode``: the address mode of out-of-range coordinates: one for all dimensions, or a tuple of one to three
+    - ``filter_mode``: ``"point"`` returns the nearest element, ``"linear"`` interpolates
+    - ``read_mode``: the type that integers are read as: ``"element_type"`` or ``"normalized_float"`` (0 to 1, -1 to 1)
+    - ``normalized_coords``: coordinates are in the range 0 to 1 instead of in elements
     - ``srgb``: values are converted from sRGB to linear
-    - ``disable_trilinear_optimization``: filter fully between the sizes of a mipmapped array
-    - ``seamless_cubemap``: filter across the edges of a cube map's faces
-    - ``max_anisotropy``: samples for surfaces seen at an angle, at least 0
-    - ``mipmap_filter_mode``: what lies between two sizes of a mipmapped array
-    - ``mipmap_level_bias``: added to the level asked for
-    - ``min_mipmap_level_clamp``: the lowest level that is read
-    - ``max_mipmap_level_clamp``: the highest level that is read
-    - ``border_color``: four numbers that are read outside the bounds with address mode ``"border"``
+    - ``disable_trilinear_optimization``: disable the trilinear filtering optimizations
+    - ``seamless_cubemap``: filter across the faces of a cubemap
+    - ``max_anisotropy``: the maximum anisotropy ratio, at least 0
+    - ``mipmap_filter_mode``: the filter mode between mipmap levels
+    - ``mipmap_level_bias``: the offset added to the requested mipmap level
+    - ``min_mipmap_level_clamp``: the lowest mipmap level that is read
+    - ``max_mipmap_level_clamp``: the highest mipmap level that is read
+    - ``border_color``: the four channels of the value that address mode ``"border"`` returns out of range
 
     >>> from cuda.core.texture import *
     >>> TextureObjectOptions(filter_mode="linear").address_mode
@@ -121,8 +121,8 @@ class TextureObjectOptions:
 
 
 class _Closable:
-    """Something of the driver's on a device, until it is closed. What uses it (a graph, a texture of an array) keeps the
-    driver's object longer."""
+    """Base class of owners of driver objects. A user of the object (a graph, a texture of an array) keeps the driver
+    object alive after close()."""
 
     __slots__ = ("__weakref__", "_device", "_native")
     _device: Any
@@ -134,12 +134,12 @@ class _Closable:
     _maker = ""
 
     def _hold(self) -> Any:
-        """Keeps the driver's object also when this one is closed."""
+        """Returns an owner that keeps the driver object alive after close()."""
         return self._native.hold()
 
     @property
     def device(self) -> Any:
-        """The device it is on."""
+        """The device of the object."""
         return self._device
 
     @property
@@ -148,7 +148,7 @@ class _Closable:
         return self._native.is_closed
 
     def close(self) -> None:
-        """Destroy it; does nothing the second time."""
+        """Destroy the object. Idempotent."""
         self._native.close()
 
     def _open(self) -> int:
@@ -164,13 +164,13 @@ class _Closable:
 
 
 def _bound(device: Any) -> Any:
-    """Raises, and says what to do, before set_current()."""
+    """Returns the device. Raises an error with instructions before the first set_current()."""
     device.context  # noqa: B018
     return device
 
 
 class _Array(_Closable):
-    """What arrays of all kinds have: elements in a layout of the device's own."""
+    """Base class of arrays. Elements have an opaque layout, optimized for texture fetches."""
 
     __slots__ = ("_channels", "_format", "_ldst", "_shape")
     _channels: int
@@ -180,27 +180,29 @@ class _Array(_Closable):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(width,), (width, height) or (width, height, depth)."""
+        """The extents in elements: (width,), (width, height) or (width, height, depth)."""
         return self._shape
 
     @property
     def format(self) -> ArrayFormatType:
-        """The type of a channel."""
+        """The format of a channel."""
         return self._format
 
     @property
     def num_channels(self) -> int:
-        """Channels per element: 1, 2 or 4."""
+        """The number of channels per element: 1, 2 or 4."""
         return self._channels
 
     @property
     def is_surface_load_store(self) -> bool:
-        """True when surfaces can write it."""
+        """True if surface objects can write to the array."""
         return self._ldst
 
 
 class OpaqueArray(_Array):
-    """An array in a layout of the device's own, read through textures and surfaces: ``Device.create_opaque_array``.
+    """A CUDA array: memory with an opaque layout, accessed through texture and surface objects.
+
+    ``Device.create_opaque_array`` creates it.
 
     >>> from cuda.core.texture import OpaqueArrayOptions
     >>> with device.create_opaque_array(OpaqueArrayOptions((4, 2), "float32", 1)) as array:
@@ -230,21 +232,21 @@ class OpaqueArray(_Array):
 
     @property
     def handle(self) -> int:
-        """The driver's handle (a CUarray), an int; 0 when closed."""
+        """The driver's handle (a ``CUarray``) as an int; 0 after close()."""
         return self._native.handle
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of one element, all channels."""
+        """The size of an element in bytes, including all channels."""
         return self._native.element_bytes
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all elements, rows packed."""
+        """The size of all elements in bytes, with packed rows."""
         return self._native.size_bytes
 
     def _copy_end(self) -> tuple[int, tuple[int, int, int]]:
-        """The handle, and how much a copy of the whole is: bytes of a row, rows, planes."""
+        """Returns the handle and the extent of a full copy: (row size in bytes, number of rows, number of planes)."""
         width, height, depth = (*self._shape, 1, 1)[:3]
         return self._open(), (width * self.element_bytes, height, depth)
 
@@ -252,18 +254,20 @@ class OpaqueArray(_Array):
         address, size, keep = _core.linear_memory(other, not to_array)
         self._native.copy(address, size, to_array, stream)
         retain = getattr(stream, "_retain", None)
-        if retain is not None:  # a GraphBuilder: the copy is made when the graph runs
+        if retain is not None:  # a GraphBuilder: the copy runs with the graph
             retain(_core.hold((self, other if keep is None else memoryview(other))))
-        elif keep is not None:  # host memory with no stream-ordered owner: wait, so that it can be let go
+        elif keep is not None:  # host memory without a stream-ordered owner: synchronize before it is released
             stream.sync()
 
     def copy_from(self, src: Any, *, stream: Any) -> None:
-        """Fill the array from a Buffer or a host object with the buffer protocol, rows packed. What is larger than the
-        array is read as far as needed."""
+        """Copy a Buffer or a host object with the buffer protocol to the array. Rows are packed.
+
+        ``src`` may be larger than the array; only the leading bytes are read.
+        """
         self._copy(src, True, stream)
 
     def copy_to(self, dst: Any, *, stream: Any) -> Any:
-        """Copy the array to a Buffer or a writable host object at least as large, rows packed; returns it."""
+        """Copy the array to a Buffer or a writable host object, at least as large. Rows are packed. Return ``dst``."""
         self._copy(dst, False, stream)
         return dst
 
@@ -272,7 +276,7 @@ class OpaqueArray(_Array):
 
 
 class MipmappedArray(_Array):
-    """An array and smaller sizes of it: ``Device.create_mipmapped_array``.
+    """A CUDA mipmapped array. ``Device.create_mipmapped_array`` creates it.
 
     >>> from cuda.core.texture import *
     >>> with device.create_mipmapped_array(MipmappedArrayOptions((8, 8), "uint8", 4, 3)) as mipmaps:
@@ -299,12 +303,12 @@ class MipmappedArray(_Array):
 
     @property
     def handle(self) -> int:
-        """The driver's handle (a CUmipmappedArray), an int; 0 when closed."""
+        """The driver's handle (a ``CUmipmappedArray``) as an int; 0 after close()."""
         return self._native.handle
 
     @property
     def num_levels(self) -> int:
-        """How many sizes there are."""
+        """The number of mipmap levels."""
         return self._levels
 
     def __repr__(self) -> str:
@@ -312,13 +316,13 @@ class MipmappedArray(_Array):
         return f"<MipmappedArray shape={self._shape} {kind} num_levels={self._levels}>"
 
     def get_level(self, level: int) -> OpaqueArray:
-        """One size of it, 0 the largest, as an array that lives in this one."""
+        """Return a mipmap level as an array that shares this array's memory. Level 0 is the largest."""
         native = self._native.get_level(level)
         return OpaqueArray._wrap(self._device, native, self._format, self._channels, self._ldst)
 
 
 class ResourceDescriptor:
-    """What a texture or surface reads: an array, or memory of a Buffer.
+    """The resource of a texture or surface object: an array, or the memory of a Buffer.
 
     >>> from cuda.core.texture import *
     >>> ResourceDescriptor.from_linear(buffer, format="float32", num_channels=1)
@@ -349,14 +353,14 @@ class ResourceDescriptor:
 
     @classmethod
     def from_opaque_array(cls, array: OpaqueArray) -> ResourceDescriptor:
-        """An array."""
+        """Describe an OpaqueArray."""
         if not isinstance(array, OpaqueArray):
             raise TypeError(f"array must be an OpaqueArray, not {type(array).__name__}")
         return cls._make(_ARRAY, array, array.format, array.num_channels)
 
     @classmethod
     def from_mipmapped_array(cls, mipmapped_array: MipmappedArray) -> ResourceDescriptor:
-        """An array with all its sizes."""
+        """Describe a MipmappedArray with all its levels."""
         if not isinstance(mipmapped_array, MipmappedArray):
             raise TypeError(f"mipmapped_array must be a MipmappedArray, not {type(mipmapped_array).__name__}")
         return cls._make(_MIPMAP, mipmapped_array, mipmapped_array.format, mipmapped_array.num_channels)
@@ -365,10 +369,10 @@ class ResourceDescriptor:
     def from_linear(
         cls, buffer: Any, *, format: Any, num_channels: int, size_bytes: int | None = None
     ) -> ResourceDescriptor:
-        """A buffer as elements in a row."""
+        """Describe a buffer as linear memory: a one-dimensional sequence of elements."""
         self = cls._make(_LINEAR, buffer, _format(format), num_channels)
         self._size = size_bytes
-        self._described()  # what does not fit is an error here
+        self._described()  # raises for invalid arguments
         self._size = int(buffer.size if size_bytes is None else size_bytes)
         return self
 
@@ -376,54 +380,54 @@ class ResourceDescriptor:
     def from_pitch2d(
         cls, buffer: Any, *, format: Any, num_channels: int, width: int, height: int, pitch_bytes: int
     ) -> ResourceDescriptor:
-        """A buffer as rows that are ``pitch_bytes`` apart."""
+        """Describe a buffer as pitched 2D memory: ``pitch_bytes`` is the distance between rows in bytes."""
         self = cls._make(_PITCH2D, buffer, _format(format), num_channels)
         self._width, self._height, self._pitch = width, height, pitch_bytes
-        self._described()  # what does not fit is an error here
+        self._described()  # raises for invalid arguments
         return self
 
     @property
     def kind(self) -> str:
-        """``"opaque_array"``, ``"mipmapped_array"``, ``"linear"`` or ``"pitch2d"``."""
+        """The kind of resource: ``"opaque_array"``, ``"mipmapped_array"``, ``"linear"`` or ``"pitch2d"``."""
         return _KINDS[self._kind]
 
     @property
     def source(self) -> Any:
-        """The array or the buffer."""
+        """The array or buffer."""
         return self._source
 
     @property
     def format(self) -> ArrayFormatType:
-        """The type of a channel."""
+        """The format of a channel."""
         return self._format
 
     @property
     def num_channels(self) -> int:
-        """Channels per element: 1, 2 or 4."""
+        """The number of channels per element: 1, 2 or 4."""
         return self._channels
 
     @property
     def width(self) -> int | None:
-        """Elements per row, of a pitch2d resource."""
+        """The number of elements per row of a pitch2d resource; otherwise None."""
         return self._width
 
     @property
     def height(self) -> int | None:
-        """Rows, of a pitch2d resource."""
+        """The number of rows of a pitch2d resource; otherwise None."""
         return self._height
 
     @property
     def pitch_bytes(self) -> int | None:
-        """Bytes from row to row, of a pitch2d resource."""
+        """The distance between rows of a pitch2d resource in bytes; otherwise None."""
         return self._pitch
 
     @property
     def size_bytes(self) -> int | None:
-        """Bytes, of a linear resource."""
+        """The size of a linear resource in bytes; otherwise None."""
         return self._size
 
     def _described(self) -> Any:
-        """The description of C++, which keeps an array."""
+        """Returns the C++ descriptor, which owns a reference to an array."""
         source, made = self._source, _core._ResourceDescriptor
         if self._kind == _ARRAY:
             return made.from_opaque_array(source._native)
@@ -438,14 +442,14 @@ class ResourceDescriptor:
 
 
 class _Argument(_Closable):
-    """What is passed to kernels by its handle, and keeps the resource it reads or writes."""
+    """Base class of texture and surface objects: kernel arguments that keep their resource alive."""
 
     __slots__ = ("_resource",)
     _resource: ResourceDescriptor
 
     @property
     def handle(self) -> int:
-        """The driver's handle, an int."""
+        """The driver's handle as an int."""
         return self._native.handle
 
     @property
@@ -454,7 +458,7 @@ class _Argument(_Closable):
 
     @property
     def resource(self) -> ResourceDescriptor:
-        """What it reads."""
+        """The descriptor of the resource."""
         return self._resource
 
     def __repr__(self) -> str:
@@ -462,7 +466,9 @@ class _Argument(_Closable):
 
 
 class TextureObject(_Argument):
-    """A texture to pass to a kernel: ``Device.create_texture_object``. Keeps what it reads.
+    """A texture object, passed to kernels by value. Keeps its resource alive.
+
+    ``Device.create_texture_object`` creates it.
 
     >>> from cuda.core.texture import *
     >>> array = device.create_opaque_array(OpaqueArrayOptions((8, 4), "float32", 1, is_surface_load_store=True))
@@ -490,12 +496,14 @@ class TextureObject(_Argument):
 
     @property
     def options(self) -> TextureObjectOptions:
-        """How it is read."""
+        """The options of the texture object."""
         return self._options
 
 
 class SurfaceObject(_Argument):
-    """A surface to pass to a kernel: ``Device.create_surface_object``. Keeps what it reads and writes.
+    """A surface object, passed to kernels by value. Keeps its resource alive.
+
+    ``Device.create_surface_object`` creates it.
 
     >>> from cuda.core.texture import *
     >>> array = device.create_opaque_array(OpaqueArrayOptions((8, 4), "float32", 1, is_surface_load_store=True))

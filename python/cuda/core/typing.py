@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for annotations: enums whose members are strings, protocols and unions of cuda.core."""
+"""Types for annotations: string enums, protocols and unions of cuda.core."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ __all__ = [
 
 @runtime_checkable
 class IsStreamType(Protocol):
-    """Anything that says it is a CUDA stream."""
+    """The protocol of CUDA streams."""
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """(protocol version, address of the stream)"""
+        """Return (protocol version, stream handle)."""
         ...
 
 
 class AddressModeType(StrEnum):
-    """What a texture reads outside its bounds."""
+    """The address mode of a texture for out-of-range coordinates."""
 
     WRAP = "wrap"
     CLAMP = "clamp"
@@ -62,7 +62,7 @@ class AddressModeType(StrEnum):
 
 
 class ArrayFormatType(StrEnum):
-    """The type of an array's elements."""
+    """The format of an array's channels."""
 
     UINT8 = "uint8"
     UINT16 = "uint16"
@@ -75,7 +75,7 @@ class ArrayFormatType(StrEnum):
 
 
 class CompilerBackendType(StrEnum):
-    """Who compiles or links."""
+    """The library that compiles or links."""
 
     NVRTC = "NVRTC"
     NVVM = "NVVM"
@@ -84,14 +84,14 @@ class CompilerBackendType(StrEnum):
 
 
 class FilterModeType(StrEnum):
-    """How a texture is read between elements."""
+    """The filter mode of a texture."""
 
     POINT = "point"
     LINEAR = "linear"
 
 
 class GraphConditionalType(StrEnum):
-    """The kind of a conditional node."""
+    """The type of a conditional node."""
 
     IF = "if"
     WHILE = "while"
@@ -99,7 +99,7 @@ class GraphConditionalType(StrEnum):
 
 
 class GraphMemoryType(StrEnum):
-    """What an AllocNode allocates."""
+    """The type of memory that an AllocNode allocates."""
 
     DEVICE = "device"
     HOST = "host"
@@ -107,7 +107,7 @@ class GraphMemoryType(StrEnum):
 
 
 class ManagedMemoryLocationType(StrEnum):
-    """Where managed memory prefers to live."""
+    """The type of managed memory's preferred location."""
 
     DEVICE = "device"
     HOST = "host"
@@ -115,7 +115,7 @@ class ManagedMemoryLocationType(StrEnum):
 
 
 class ObjectCodeFormatType(StrEnum):
-    """The kind of compiled code."""
+    """The format of compiled code."""
 
     CUBIN = "cubin"
     PTX = "ptx"
@@ -126,7 +126,7 @@ class ObjectCodeFormatType(StrEnum):
 
 
 class PCHStatusType(StrEnum):
-    """What became of a precompiled header."""
+    """The status of a precompiled header."""
 
     CREATED = "created"
     FAILED = "failed"
@@ -134,14 +134,14 @@ class PCHStatusType(StrEnum):
 
 
 class ReadModeType(StrEnum):
-    """What a texture returns: its elements, or floats in 0..1."""
+    """The read mode of a texture: the element type, or integers normalized to float."""
 
     ELEMENT_TYPE = "element_type"
     NORMALIZED_FLOAT = "normalized_float"
 
 
 class SourceCodeType(StrEnum):
-    """The language of a program."""
+    """The source language of a program."""
 
     CXX = "c++"
     PTX = "ptx"
@@ -149,28 +149,28 @@ class SourceCodeType(StrEnum):
 
 
 class VirtualMemoryAccessType(StrEnum):
-    """What a device may do with virtual memory."""
+    """The access of a device to virtual memory."""
 
     READ = "r"
     READ_WRITE = "rw"
 
 
 class VirtualMemoryAllocationType(StrEnum):
-    """The kind of memory mapped at virtual addresses."""
+    """The allocation type of virtual memory."""
 
     PINNED = "pinned"
     MANAGED = "managed"
 
 
 class VirtualMemoryGranularityType(StrEnum):
-    """What sizes are rounded up to."""
+    """The granularity to which sizes are rounded up."""
 
     MINIMUM = "minimum"
     RECOMMENDED = "recommended"
 
 
 class VirtualMemoryHandleType(StrEnum):
-    """How memory is exported to other processes."""
+    """The type of shareable handle, by which memory is exported to other processes."""
 
     POSIX_FD = "posix_fd"
     WIN32_KMT = "win32_kmt"
@@ -178,7 +178,7 @@ class VirtualMemoryHandleType(StrEnum):
 
 
 class VirtualMemoryLocationType(StrEnum):
-    """The location of the memory mapped at virtual addresses."""
+    """The type of location of virtual memory."""
 
     DEVICE = "device"
     HOST = "host"
@@ -190,7 +190,7 @@ ProcessStateType = Literal["running", "locked", "checkpointed", "failed"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "DevicePointerType":  # needs the bindings, which are imported only for this
+    if name == "DevicePointerType":  # imported lazily, because it requires cuda.bindings
         from cuda.bindings import driver
 
         value: Any = driver.CUdeviceptr | int | None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of other libraries' arrays, batches of copies, and caches of compiled programs."""
+"""Views of arrays of any library, batched copies, and caches of compiled programs."""
 
 from __future__ import annotations
 

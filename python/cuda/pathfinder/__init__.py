@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find CUDA components in the user's environment, and say why when they are not there.
+"""Locates CUDA components in the user's environment, and reports why if they are not found.
 
     >>> from cuda.pathfinder import explain, load_nvidia_dynamic_lib
     >>> load_nvidia_dynamic_lib("nvrtc").found_via
     'site-packages'
     >>> print(explain("nvrtc"))  # every place that is looked at, in order, and what is there
 
-The search itself is C++ (``cucore/pathfinder.hpp``); this package adds Python's own folders and the classes its users know.
+The search is implemented in C++ (``cucore/pathfinder.hpp``). This package adds Python's directories and the classes.
 """
 
 from os.path import exists as _exists
@@ -19,7 +19,7 @@ if (
         _exists(__file__)
         and not (_exists(f"{__path__[0]}/../core/__init__.py") and _exists(f"{__path__[0]}/../bindings/__init__.py"))
     )
-):  # files of NVIDIA's wheels, or ours are gone: both were installed into one folder
+):  # files of NVIDIA's wheels are present, or files of this package are missing: both are installed in one directory
     from cucore.mixed import refuse
 
     refuse(__name__)
@@ -54,7 +54,7 @@ __version__ = "1.8.6"
 
 #: Short names of the toolkit's dynamic libraries.
 SUPPORTED_NVIDIA_LIBNAMES = supported("library", True)
-#: Short names of the toolkit's sets of headers, each with the header that proves a folder.
+#: Short names of the toolkit's header sets, each with the header by which its directory is recognized.
 SUPPORTED_HEADERS_CTK = {name: header_of(name) for name in supported("headers", True)}
 SUPPORTED_STATIC_LIBS = supported("static", False)
 SUPPORTED_BITCODE_LIBS = supported("bitcode", False)

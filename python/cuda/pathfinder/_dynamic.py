@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading libraries."""
+"""Loading of dynamic libraries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from . import _environment, _pathfinder
 
 
 class LoadedDL:
-    """A library that is loaded and stays so. Never close the handle: it is shared by the whole process."""
+    """A library that stays loaded until the process exits. Do not close the handle: the whole process shares it."""
 
     __module__ = "cuda.pathfinder"
     __slots__ = ("__weakref__", "_handle_uint", "abs_path", "found_via", "was_already_loaded_from_elsewhere")
@@ -47,14 +47,15 @@ _loaded: dict[str, LoadedDL] = {}
 
 
 def load_nvidia_dynamic_lib(libname: str) -> LoadedDL:
-    """Load an NVIDIA library by its short name (``"nvrtc"``, ``"cudart"``, ...), its dependencies first.
+    """Load an NVIDIA library by its short name (``"nvrtc"``, ``"cudart"``, ...), after its dependencies.
 
-    The answer is the same object for the whole process. Search order: already loaded in the process; NVIDIA wheels in
-    site-packages; ``CONDA_PREFIX``; the system's linker; the product's own variable (``CUDNN_PATH``, ...); ``CUDA_PATH`` or
-    ``CUDA_HOME``; toolkits of the system. Driver libraries (``"cuda"``, ``"nvml"``) come from the system's linker only.
+    The result is cached: all calls in a process return the same object. Search order: already loaded in the process;
+    NVIDIA wheels in site-packages; ``CONDA_PREFIX``; the system's dynamic linker; the product's own variable
+    (``CUDNN_PATH``, ...); ``CUDA_PATH`` or ``CUDA_HOME``; toolkits of the system. For driver libraries (``"cuda"``,
+    ``"nvml"``) only the system's dynamic linker is used.
 
-    Raises :class:`DynamicLibUnknownError`, :class:`DynamicLibNotAvailableError` or :class:`DynamicLibNotFoundError`, whose
-    ``attempts`` list every place tried.
+    Raises :class:`DynamicLibUnknownError`, :class:`DynamicLibNotAvailableError` or :class:`DynamicLibNotFoundError`,
+    whose ``attempts`` list every place searched.
     """
     found = _loaded.get(libname)
     if found is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's own folders, and the variables that name a toolkit."""
+"""Python's package directories, and the environment variables of a toolkit."""
 
 import os
 import sys
@@ -10,9 +10,9 @@ _warned = False
 
 
 def site_folders() -> list[str]:
-    """Folders of installed packages on ``sys.path``: virtual environment, user site, system, ``PYTHONPATH``.
+    """Returns the package directories on ``sys.path``: virtual environment, user site, system, ``PYTHONPATH``.
 
-    The script's folder and the working directory are left out: a library planted there must never be loaded.
+    The script's directory and the working directory are excluded: a library planted there must never be loaded.
     """
     standard = os.path.dirname(os.__file__)
     try:
@@ -32,12 +32,12 @@ def site_folders() -> list[str]:
 
 
 def refresh() -> None:
-    """Tell the search what ``sys.path`` says now; called before every look-up that is not answered from memory."""
+    """Passes the current ``sys.path`` to the search. Called before every lookup that is not cached."""
     _pathfinder.set_site_packages(site_folders())
 
 
 def get_cuda_path_or_home() -> str | None:
-    """The toolkit's root from ``CUDA_PATH`` or ``CUDA_HOME`` (in that order), read once per process."""
+    """Return the toolkit's root from ``CUDA_PATH`` or ``CUDA_HOME`` (in that order), read once per process."""
     global _warned
     if not _warned:
         _warned = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a search: every place in order, and what was there."""
+"""The report of a search: every place searched, in order, with its outcome."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from . import _environment, _pathfinder
 
 
 class SearchAttempt(tuple):  # type: ignore[type-arg]
-    """One place: ``step`` of the search, ``place`` looked at, ``outcome``."""
+    """One attempt of a search: its ``step``, the ``place`` searched and the ``outcome``."""
 
     __module__ = "cuda.pathfinder"
     __slots__ = ()
@@ -26,7 +26,7 @@ class SearchAttempt(tuple):  # type: ignore[type-arg]
 
 
 class SearchReport:
-    """What a search looked at. ``abs_path`` and ``found_via`` are None when nothing was found."""
+    """The attempts and the result of a search. ``abs_path`` and ``found_via`` are None if nothing was found."""
 
     __module__ = "cuda.pathfinder"
     __slots__ = ("abs_path", "attempts", "found_via", "kind", "name")
@@ -55,10 +55,10 @@ class SearchReport:
 
 
 def explain(name: str, kind: str | None = None) -> SearchReport:
-    """Every place where a component is looked for, in order, and what is there. Nothing is loaded.
+    """Return every place searched for a component, in order, with its outcome. Loads nothing.
 
-    ``kind`` is ``"library"``, ``"headers"``, ``"static"``, ``"bitcode"`` or ``"binary"``; without it the first of these that
-    knows the name.
+    ``kind`` is ``"library"``, ``"headers"``, ``"static"``, ``"bitcode"`` or ``"binary"``; the default is the first of
+    these that has a component of this name.
     """
     _environment.refresh()
     return SearchReport(*_pathfinder.explain(name, kind))

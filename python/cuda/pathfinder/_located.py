@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files and folders that are found but not loaded: headers, static and bitcode libraries, programs."""
+"""Components that are located but not loaded: headers, static and bitcode libraries, programs."""
 
 from . import _environment, _pathfinder
 
@@ -11,7 +11,7 @@ _located: "dict[tuple[str, str], Any]" = {}
 
 
 def _locate(kind: str, name: str) -> "Any":
-    """(name, abs_path, filename, found_via); None is not kept, so that an installation made later is seen."""
+    """Returns (name, abs_path, filename, found_via), or None. None is not cached, so a later installation is found."""
     found = _located.get((kind, name))
     if found is None:
         _environment.refresh()
@@ -22,7 +22,7 @@ def _locate(kind: str, name: str) -> "Any":
 
 
 class LocatedHeaderDir:
-    """A folder of headers and how it was found."""
+    """The path of a header directory and how it was found."""
 
     __module__ = "cuda.pathfinder"
     __slots__ = ("__weakref__", "abs_path", "found_via")
@@ -79,52 +79,52 @@ class _LocatedFile:
 
 
 class LocatedStaticLib(_LocatedFile):
-    """A static library and how it was found."""
+    """The path of a static library and how it was found."""
 
     __module__ = "cuda.pathfinder"
     __slots__ = ()
 
 
 class LocatedBitcodeLib(_LocatedFile):
-    """A bitcode library and how it was found."""
+    """The path of a bitcode library and how it was found."""
 
     __module__ = "cuda.pathfinder"
     __slots__ = ()
 
 
 def locate_nvidia_header_directory(libname: "str") -> "LocatedHeaderDir | None":
-    """The folder that holds a library's headers, or None. An unknown name is a RuntimeError."""
+    """Return the directory of a library's headers, or None. Raises RuntimeError for an unknown name."""
     found = _locate("headers", libname)
     return None if found is None else LocatedHeaderDir(found[1], found[3])
 
 
 def find_nvidia_header_directory(libname: "str") -> "str | None":
-    """The folder that holds a library's headers as a path, or None."""
+    """Return the path of a library's header directory, or None."""
     found = locate_nvidia_header_directory(libname)
     return None if found is None else found.abs_path
 
 
 def locate_static_lib(name: str) -> LocatedStaticLib:
-    """A static library of the toolkit. Raises StaticLibNotFoundError with the places tried."""
+    """Return a static library of the toolkit. Raises StaticLibNotFoundError with the places searched."""
     return LocatedStaticLib(*_locate("static", name))
 
 
 def find_static_lib(name: str) -> str:
-    """The path of a static library of the toolkit."""
+    """Return the path of a static library of the toolkit."""
     return locate_static_lib(name).abs_path
 
 
 def locate_bitcode_lib(name: str) -> LocatedBitcodeLib:
-    """A bitcode library, ``"device"`` for libdevice. Raises BitcodeLibNotFoundError with the places tried."""
+    """Return a bitcode library; ``"device"`` is libdevice. Raises BitcodeLibNotFoundError with the places searched."""
     return LocatedBitcodeLib(*_locate("bitcode", name))
 
 
 def find_bitcode_lib(name: str) -> str:
-    """The path of a bitcode library."""
+    """Return the path of a bitcode library."""
     return locate_bitcode_lib(name).abs_path
 
 
 def find_nvidia_binary_utility(utility_name: str) -> str | None:
-    """The path of a program of the toolkit, or None. An unknown name raises UnsupportedBinaryError."""
+    """Return the path of a program of the toolkit, or None. Raises UnsupportedBinaryError for an unknown name."""
     found = _locate("binary", utility_name)
     return None if found is None else found[1]

@@ -1,4 +1,4 @@
-"""The C++ half of cuda.pathfinder."""
+"""Type stubs of the C++ extension module of cuda.pathfinder."""
 
 from collections.abc import Sequence
 from typing import Literal

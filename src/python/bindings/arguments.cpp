@@ -20,7 +20,7 @@ bool Call::linked(int i, PyObject* const* args) {
     case Role::out_void:
       return to_address(value, where(i), frame_, p.link >= 0 ? wanted : 0, true, &slot);
     case Role::image: {
-      // A module with a size, of NVVM: the library would be asked to read from nowhere.
+      // A module with a size (NVVM): the library would read from a null pointer.
       if (Py_IsNone(value) && f_.api->raises != 0)
         return PyErr_Format(PyExc_ValueError, "%s(): %s must be bytes or text, not None", f_.name,
                             where(i).name),
@@ -31,7 +31,7 @@ bool Call::linked(int i, PyObject* const* args) {
               : PyObject_Size(value);
       if (PyErr_Occurred()) PyErr_Clear();
       if (have >= 0 &&
-          static_cast<std::uint64_t>(have) + 1 < wanted) {  // the terminating NUL may be counted
+          static_cast<std::uint64_t>(have) + 1 < wanted) {  // the size may include the NUL
         PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu", f_.name,
                      where(i).name, have, static_cast<unsigned long long>(wanted));
         return false;
@@ -133,8 +133,8 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
   const ParamRow& p = params_[i];
   if (value == nullptr || Py_IsNone(value)) {
     if (count != 0 && count != UINT64_MAX && p.extra == 0) {
-      // None with a count: allowed where the API gives NULL a meaning (edge data); otherwise a
-      // mistake
+      // None with a count is allowed if NULL has a meaning in the API (edge data); otherwise it is
+      // an error.
       slots_[i].p = nullptr;
       return true;
     }
@@ -142,7 +142,7 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
     return true;
   }
   if (PyLong_Check(value) || is_handle(value) ||
-      is_record(value)) {  // one element stands for a list of one
+      is_record(value)) {  // a single record is a list of one element
     if (is_record(value) || is_handle(value)) {
       if (count > 1 && count != UINT64_MAX) return short_list(i, 1, count);
       if (!fetch_void(slots_[i], frame_.take(size_of(p.kind, p.type)))) return false;
@@ -181,9 +181,9 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
 }
 
 bool Call::short_list(int i, std::uint64_t have, std::uint64_t count) {
-  if (params_[i].role == Role::in_array) count += params_[i].extra;  // as the caller gave it
+  if (params_[i].role == Role::in_array) count += params_[i].extra;  // as given
   int counter = params_[i].link;
-  if (params_[i].role == Role::options) counter = params_[counter].link;  // that of the keys
+  if (params_[i].role == Role::options) counter = params_[counter].link;  // the count of the keys
   PyErr_Format(PyExc_ValueError, "%s(): %s has %llu elements, but %s is %llu", f_.name,
                where(i).name, static_cast<unsigned long long>(have),
                f_.api->text + params_[counter].name, static_cast<unsigned long long>(count));
@@ -225,7 +225,7 @@ bool Call::texts(int i, PyObject* value, std::uint64_t count) {
 }
 
 bool Call::ask(const FunctionRow& sizer, int arguments, std::uint64_t* answer) {
-  if (f_.address == nullptr && !resolve(f_)) return false;  // the library is there from here on
+  if (f_.address == nullptr && !resolve(f_)) return false;  // the library is loaded from here on
   void* function = f_.api->resolve(*f_.api, sizer);
   if (function != nullptr)
     if (void* own = in_place_of(c_name(*f_.api, sizer), function)) function = own;
@@ -236,14 +236,14 @@ bool Call::ask(const FunctionRow& sizer, int arguments, std::uint64_t* answer) {
   return true;
 }
 
-/// CPython has one empty bytes object and one of every single byte: writing into them would change
-/// them for the whole process.
+/// Returns whether a bytes object is one of CPython's shared ones (empty or a single byte). Writing
+/// to them would change them for the whole process.
 static bool is_shared_bytes(PyObject* value) {
   return PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) <= 1;
 }
 
 bool Call::fill(int i, PyObject* value) {
-  Slot ignored{};  // a wrong argument is said before a missing library or function
+  Slot ignored{};  // reports an invalid argument before a missing library or function
   if (f_.address == nullptr && !PyLong_Check(value) && !is_shared_bytes(value) &&
       !to_address(value, where(i), frame_, 0, true, &ignored))
     return false;
@@ -251,7 +251,7 @@ bool Call::fill(int i, PyObject* value) {
   if (!ask(f_.api->functions[params_[i].extra], 1, &needed)) return false;
   if (is_shared_bytes(value)) {
     if (needed <= static_cast<std::uint64_t>(PyBytes_GET_SIZE(value)))
-      return fetch_void(slots_[i], frame_.take(1));  // the terminator alone: no text to pass
+      return fetch_void(slots_[i], frame_.take(1));  // only the terminator: no text
     PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu", f_.name,
                  where(i).name, PyBytes_GET_SIZE(value), static_cast<unsigned long long>(needed));
     return false;
@@ -259,7 +259,7 @@ bool Call::fill(int i, PyObject* value) {
   if (!PyLong_Check(value)) return to_address(value, where(i), frame_, needed, true, &slots_[i]);
   Slot size{};
   if (!to_integer(value, Kind::u64, where(i), &size)) return false;
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;  // no program is as long
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;  // larger than any program
   if (size.u > kMostBytes) {
     PyErr_Format(PyExc_TypeError,
                  "%s(): %s must be a writable buffer or a size, not the address %llu", f_.name,
@@ -284,7 +284,7 @@ bool Call::set_field(int i, PyObject* const* args) {
   const ParamRow& p = params_[i];
   char* place = static_cast<char*>(slots_[p.link].p) + p.extra;
   PyObject* value = args[p.argument];
-  if (p.kind == Kind::bytes) {  // `type` is the room
+  if (p.kind == Kind::bytes) {  // `type` is the capacity
     Py_buffer* view = PyObject_CheckBuffer(value) ? frame_.buffer(value, PyBUF_SIMPLE) : nullptr;
     if (view == nullptr) {
       if (!PyErr_Occurred())
@@ -301,7 +301,7 @@ bool Call::set_field(int i, PyObject* const* args) {
     return true;
   }
   if (p.kind != Kind::string) return store(value, p.kind, p.type, where(i), place, nullptr);
-  const char* text = nullptr;  // `type` is the room
+  const char* text = nullptr;  // `type` is the capacity
   if (!to_text(value, where(i), frame_, &text)) return false;
   if (text != nullptr && std::strlen(text) >= p.type) {
     PyErr_Format(PyExc_ValueError, "%s(): %s is too long: %zu bytes, there is room for %d", f_.name,

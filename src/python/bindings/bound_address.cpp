@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bound_address.cpp: record.getPtr, before it is called.
+// bound_address.cpp: the bound method record.getPtr.
 #include "bound_address.hpp"
 
 #include <structmember.h>
@@ -21,7 +21,7 @@ Spares<BoundAddress, dealloc> spares;
 BoundAddress* self_of(PyObject* o) { return reinterpret_cast<BoundAddress*>(o); }
 void* as_slot(auto* function) { return reinterpret_cast<void*>(function); }
 
-/// The interpreter's own bound method, for all attributes but the address.
+/// Returns the interpreter's bound method, for attributes of the method and for error messages.
 PyObject* method_of(BoundAddress* bound) {
   PyObject* const method =
       PyObject_GetAttrString(reinterpret_cast<PyObject*>(record_base), "getPtr");
@@ -34,7 +34,7 @@ PyObject* method_of(BoundAddress* bound) {
 PyObject* call(PyObject* o, PyObject* const* args, std::size_t flags, PyObject* names) {
   if (PyVectorcall_NARGS(flags) == 0 && names == nullptr) [[likely]]
     return PyLong_FromVoidPtr(self_of(o)->record->place);
-  const Ref method{method_of(self_of(o))};  // which says what is wrong
+  const Ref method{method_of(self_of(o))};  // raises the error
   return method ? PyObject_Vectorcall(method.get(), args, flags, names) : nullptr;
 }
 

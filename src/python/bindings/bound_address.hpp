@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// bound_address.hpp: record.getPtr, before it is called.
+// bound_address.hpp: the bound method record.getPtr.
 #pragma once
 #include "engine.hpp"
 
 namespace cucore::bindings {
 
-/// What `record.getPtr` is: the bound method, as an object that costs less to make and to call than
-/// the interpreter's. Records look their attributes up themselves (fields.cpp), and where a class
-/// does so the interpreter makes such an object for every call. New reference.
+/// Returns the bound method `record.getPtr`, as an object that is cheaper to create and call than
+/// the interpreter's. Records have their own tp_getattro (fields.cpp); for such classes the
+/// interpreter creates a bound method for every call. New reference.
 PyObject* bound_address(RecordObject* record);
 bool init_bound_address();
 

@@ -22,7 +22,7 @@ PyObject* Call::operator()(PyObject* const* args) {
     if (params_[i].role == Role::field && !set_field(i, args)) return nullptr;
   }
   if (deferred_) {
-    for (const bool last : {false, true}) {  // room for attributes needs to know which they are
+    for (const bool last : {false, true}) {  // attribute buffers last: they depend on the attribute
       for (int i = 0; i < row_.parameters; ++i) {
         if (((deferred_ >> i) & 1) != 0 && (params_[i].role == Role::attributes_out) == last &&
             !linked(i, args))
@@ -48,7 +48,7 @@ PyObject* Call::operator()(PyObject* const* args) {
 bool Call::fraction(int i, PyObject* value) {
   const ParamRow& p = params_[i];
   const double number = PyFloat_AS_DOUBLE(value);
-  // In the Pythonic modules a number may be a handle, which no computation yields.
+  // In the Pythonic modules a number may be a handle, which is never computed: no truncation.
   const bool is_cut = f_.api->raises == 0 && std::isfinite(number);
   const Ref whole{is_cut ? PyLong_FromDouble(number) : Py_NewRef(value)};
   return whole && to_slot(whole.get(), p.kind, p.type, where(i), &slots_[i]);
@@ -99,7 +99,7 @@ bool Call::simple(int i, PyObject* const* args) {
         Slot ignored{};
         return to_slot(value, p.kind, p.type, where(i), &ignored);
       }
-      // In the Pythonic modules a handle is an int: a sequence of them would name as many objects.
+      // In the Pythonic modules a handle is an int, and a sequence of ints is several handles.
       const bool is_handle_here =
           p.kind == Kind::handle || (f_.api->raises != 0 && p.kind == Kind::u64);
       if (PySequence_Check(value) && !is_handle_here) return sequence(i, value, UINT64_MAX);
@@ -174,7 +174,7 @@ std::uint64_t Call::invoke() {
 
 int Call::status() {
   if ((row_.flags & kStatusRecord) == 0) return static_cast<int>(invoke());
-  int pair[4] = {};  // CUfileError_t: the operation's error, then the driver's
+  int pair[4] = {};  // CUfileError_t: (error of the operation, error of the driver)
   slots_[row_.parameters].p = pair;
   invoke();
   return pair[0];
@@ -240,7 +240,7 @@ void Call::settle(int code) {
       driver().cuStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr);
   const bool captured = asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
   commit(call, asked == CUDA_SUCCESS && !captured);
-  if (captured && keep_in_graph(call, graph)) drop(call);  // the graph's from here on
+  if (captured && keep_in_graph(call, graph)) drop(call);  // the graph is the owner now
 }
 
 void Call::settle_record() {
@@ -252,7 +252,7 @@ void Call::settle_record() {
   keep_calls_in_graph(record_with_calls_, graph, handle_argument("CUgraphExec"));
 }
 
-/// Whether the caller gets the parameter back as a value.
+/// Returns whether the parameter is returned to the caller.
 static bool is_returned(const ParamRow& p) {
   switch (p.role) {
     case Role::out:
@@ -395,7 +395,7 @@ PyObject* Call::plain() {
   }
   std::uint64_t raw = invoke();
   if (f_.raising && row_.returns == Kind::i64 &&
-      static_cast<std::int64_t>(raw) < 0) {  // cuFileRead: minus an error
+      static_cast<std::int64_t>(raw) < 0) {  // cuFileRead: a negated error code
     Ref member{enum_member(f_.api->result, -static_cast<std::int64_t>(raw))};
     return member
                ? PyObject_CallFunction(raise_status, "sOs", f_.api->module, member.get(), f_.name)

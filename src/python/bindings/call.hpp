@@ -21,7 +21,7 @@ class Call {
   PyObject* operator()(PyObject* const* args);
 
  private:
-  static constexpr int kMost = 32;  // parameters of one function
+  static constexpr int kMost = 32;  // maximum number of parameters of a function
 
   Where where(int i) const { return {f_.name, "(): ", f_.api->text + params_[i].name}; }
 
@@ -31,26 +31,26 @@ class Call {
   }
 
   // arguments
-  /// Parameters that need no other one; the rest is noted for the second round.
+  /// Converts a parameter that depends on no other one; defers the others to the second pass.
   bool simple(int i, PyObject* const* args);
-  /// A float for an integer of a function loses its fraction, as with int(): published programs
-  /// compute grid sizes with "/".
+  /// Truncates a float for an integer parameter, like int(): published programs compute grid sizes
+  /// with "/".
   bool fraction(int i, PyObject* value);
-  /// Value of an integer parameter, by value or through a pointer.
+  /// Returns the value of an integer parameter, passed by value or through a pointer.
   std::uint64_t number(int i) const;
   bool linked(int i, PyObject* const* args);
   std::uint64_t linked_number(const ParamRow& p) const;
-  /// Bytes of a rectangle of rows; 0 when the parameter is none.
+  /// Returns the size in bytes of a pitched 2D region; 0 if the parameter is not one.
   std::uint64_t rectangle(unsigned packed) const;
   bool sequence(int i, PyObject* value, std::uint64_t count);
   bool short_list(int i, std::uint64_t have, std::uint64_t count);
   bool texts(int i, PyObject* value, std::uint64_t count);
-  /// Calls a function that tells a size, with this call's leading arguments; 0 when it fails: the
-  /// call itself will say why.
+  /// Calls a function that returns a size, with the leading arguments of this call. The size is 0
+  /// if it fails: the call itself then reports the error.
   bool ask(const FunctionRow& sizer, int arguments, std::uint64_t* answer);
-  /// nvrtcGetPTX(prog, buffer) fills the buffer; nvrtcGetPTX(prog, size) makes one and returns it.
+  /// nvrtcGetPTX(prog, buffer) fills the buffer; nvrtcGetPTX(prog, size) allocates and returns one.
   bool fill(int i, PyObject* value);
-  /// An argument that is a field of a composed record.
+  /// Stores an argument that is a field of a composed record.
   bool set_field(int i, PyObject* const* args);
 
   // attributes
@@ -59,35 +59,36 @@ class Call {
   bool attribute_in(int i, PyObject* value);
   bool attributes_out(int i);
   PyObject* attribute_list(int i);
-  /// `bytes`: the size the caller gave, where the function has one.
+  /// `bytes`: the size that the caller gave, if the function has a size parameter.
   PyObject* attribute_value(const AttributeRow* row, const void* place, std::uint64_t bytes);
-  /// Room for a value of which the caller asks for this many bytes; null with an exception set.
+  /// Allocates memory for a value of which the caller requests this many bytes; null with an
+  /// exception set.
   void* attribute_room(int i, std::uint64_t bytes);
-  /// Option values (CUjit_option): numbers are stored in the pointer itself, text and buffers by
-  /// address.
+  /// Converts option values (CUjit_option): numbers are stored in the pointer itself, text and
+  /// buffers by address.
   bool options(int i, PyObject* value);
   bool nested(PyObject* item, const Where& at, Slot* out);
 
   // the call and its results
   std::uint64_t invoke();
   int status();
-  /// Asks for the number of elements first, then for the elements; a list that grew in between is
-  /// asked for again.
+  /// Queries the number of elements first, then the elements; repeats if the list grew in between.
   int ask_twice();
-  /// After the library took (or refused) a Python callback: on a capturing stream it belongs to the
-  /// graph from now on.
+  /// After the library has accepted (or rejected) a Python callback: on a capturing stream the
+  /// graph becomes its owner.
   void settle(int code);
-  /// After the library took a record with Python callables: the graph it went into holds them.
+  /// After the library has accepted a record with Python callables: the graph becomes their owner.
   void settle_record();
-  /// The handle given for a parameter of this type, or null.
+  /// Returns the handle given for a parameter of this type, or null.
   [[nodiscard]] void* handle_argument(const char* type) const;
-  /// The handle of this type that the call has made, or null.
+  /// Returns the handle of this type that the call has created, or null.
   [[nodiscard]] void* made_handle(const char* type) const;
   PyObject* value_of(int i);
   PyObject* list_of(const ParamRow& p, const char* data, std::uint64_t n);
   PyObject* result(int code);
   PyObject* bare(int code);
-  /// Functions without a result code: the value itself, with success before it in the tuple style.
+  /// Returns the result of a function without a result code: the value, after success in tuple
+  /// style.
   PyObject* plain();
 
   FunctionObject& f_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// callback_owners.cpp: callables that belong to an object of the driver which has no place for
-// them: an executable graph whose node was given one, a registration, a stream under capture. They
-// go when it is destroyed, or the capture is over.
+// callback_owners.cpp: ownership of callables by driver objects that cannot store an owner: an
+// executable graph with an updated node, a registration, a capturing stream. The callables are
+// released when the object is destroyed or the capture ends.
 #include <algorithm>
 #include <atomic>
 #include <iterator>
@@ -26,7 +26,7 @@ struct Owned {
   detail::Mutex mutex;
   std::unordered_map<void*, std::vector<HostCall*>> by_owner;
 };
-Owned& owned() {  // never destroyed: the driver may call until the process ends
+Owned& owned() {  // never destroyed: the driver may call until the process exits
   static Owned* const instance = new Owned;
   return *instance;
 }
@@ -38,13 +38,13 @@ std::vector<HostCall*> take(void* owner) {
   return found.empty() ? std::vector<HostCall*>{} : std::move(found.mapped());
 }
 
-/// Runs `destroy`, and releases what the owner had when it is gone. A launch that still runs may
-/// call once more, so it is waited for first.
+/// Runs `destroy`, then releases the callables of the destroyed owner. Waits first, because a
+/// running launch may still call them.
 template <class Result, class Destroy>
 Result destroyed(void* owner, bool wait, Destroy destroy) {
   std::vector<HostCall*> calls = take(owner);
   if (calls.empty()) return destroy();
-  if (wait) (void)driver().cuCtxSynchronize();  // refused under capture, where nothing runs
+  if (wait) (void)driver().cuCtxSynchronize();  // fails during capture, when nothing runs
   const Result code = destroy();
   if (static_cast<int>(code) != 0) {
     for (HostCall* call : calls) keep_for(call, owner);
@@ -88,7 +88,7 @@ CUresult end_capture(CUstream stream, CUgraph* graph) {
   return code;
 }
 using DestroyProgram = int (*)(void** program);
-std::atomic<DestroyProgram> nvrtc_destroy{nullptr};  // NVRTC's own, in a library found at run time
+std::atomic<DestroyProgram> nvrtc_destroy{nullptr};  // of NVRTC, which is loaded at run time
 int program_destroy(void** program) {
   const auto destroy = nvrtc_destroy.load(std::memory_order_relaxed);
   if (program == nullptr) return destroy(program);
@@ -135,7 +135,7 @@ void* in_place_of(const char* function, void* address) {
                                          [&](const auto& row) { return row.first == name; });
   void* const replacement = detail::device_code_in_place_of(name, address);
   if (found == std::end(kOurs)) return replacement;
-  if (name == "nvrtcDestroyProgram")  // of a library that the driver's table does not have
+  if (name == "nvrtcDestroyProgram")  // not in the driver's table
     nvrtc_destroy.store(
         reinterpret_cast<DestroyProgram>(replacement != nullptr ? replacement : address),
         std::memory_order_relaxed);

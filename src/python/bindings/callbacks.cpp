@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// callbacks.cpp: Python callables as C callbacks. A HostCall keeps callable and user data alive
-// for each object that may still call it: a stream until it has run, a graph and those made from
-// it, a struct that holds it.
+// callbacks.cpp: Python callables as C callbacks. A HostCall keeps the callable and its user data
+// alive while it has an owner that may call it: a stream until it has run, a graph and the graphs
+// created from it, a struct.
 #include <mutex>
 #include <unordered_set>
 #include <utility>
@@ -21,9 +21,9 @@ struct HostCall {
   PyObject* callable;
   PyObject* user;
   CallbackShape shape;
-  PyObject* raised = nullptr;  // by a call that has not returned to Python yet
-  // The library may run a call before the thread that submitted it has set runs_once: the second
-  // of the two releases it.
+  PyObject* raised = nullptr;  // exception of a call that has not returned to Python yet
+  // The library may run a call before the submitting thread has set runs_once: the one that sets
+  // its bit last releases the call.
   enum State { has_run = 1, runs_once = 2 };
   std::atomic<int> state{0};
   std::atomic<int> holders{1};
@@ -34,7 +34,7 @@ namespace {
 struct Live {
   detail::Mutex mutex;
   std::unordered_set<void*> calls;
-  std::atomic<std::size_t> count{0};  // of calls: most processes have none
+  std::atomic<std::size_t> count{0};  // number of calls; 0 in most processes
 };
 
 Live& live() {
@@ -51,7 +51,7 @@ bool is_live(void* pointer) {
 
 using Interpreter = python::WithGil;
 
-/// Runs the callable; an exception cannot go anywhere, so it is printed as Python does for
+/// Runs the callable. An exception cannot propagate; it is reported as unraisable, as for
 /// destructors.
 template <class... Arguments>
 PyObject* run(HostCall* call, const char* format, Arguments... arguments) {
@@ -64,7 +64,7 @@ PyObject* run(HostCall* call, const char* format, Arguments... arguments) {
   });
 }
 
-/// The call has returned `result`, or failed.
+/// Completes a call that has returned `result`, or failed (null).
 void finished(HostCall* call, PyObject* result) {
   python::run_or_sleep([=] {
     Py_XDECREF(result);
@@ -75,13 +75,13 @@ void finished(HostCall* call, PyObject* result) {
 
 void host(void* pointer) {
   if (Interpreter python; python) {
-    if (!is_live(pointer)) return;  // its owner was destroyed while a launch was still under way
+    if (!is_live(pointer)) return;  // its owner was destroyed while a launch was running
     auto* call = static_cast<HostCall*>(pointer);
     finished(call, run(call, "(O)", call->user));
   }
 }
 
-/// As host(); the stream waits for it, so the callable must not wait for the stream.
+/// Like host(). The stream waits for the callable, which must therefore not wait for the stream.
 void queued_host(void* pointer) {
   const cucore::detail::HostFunctionScope inside;
   host(pointer);
@@ -108,8 +108,8 @@ void logs(void* pointer, int level, char* message, std::size_t length) {
   }
 }
 
-/// A copy of the C struct at `place`, as an object of the module's class: the struct does not
-/// outlive the call.
+/// Returns a copy of the C struct at `place` as an object of the module's class, because the struct
+/// does not outlive the call.
 Ref copied(const char* module, const char* type, Kind kind, const void* place) {
   if (place == nullptr) return Ref::borrow(Py_None);
   Ref made{make_attribute(*find_api(module), type, false)};
@@ -117,8 +117,8 @@ Ref copied(const char* module, const char* type, Kind kind, const void* place) {
   return Ref{load(kind, type_of(reinterpret_cast<PyTypeObject*>(made.get())), place, nullptr)};
 }
 
-/// Calls with objects, any of which may have failed to be made. New reference or null: an exception
-/// has been reported.
+/// Calls the callable with objects, any of which may be null (its creation failed). New reference,
+/// or null after an exception has been reported.
 template <class... Objects>
 Ref told(HostCall* call, const Objects&... objects) {
   Ref args{(... && static_cast<bool>(objects)) ? PyTuple_Pack(sizeof...(objects), objects.get()...)
@@ -156,10 +156,11 @@ void coredump(void* pointer, int pid, CUdevice device) {
   }
 }
 
-/// Whether the capture continues: for None and 0; any other number is its error.
+/// Returns whether the capture continues: it does for None and 0; any other number is its error
+/// code.
 int recaptured(void* pointer, const char* module, const char* const (&types)[3], const void* node,
                const void* before, const void* after, int status) {
-  constexpr int kRefused = 999;  // CUDA_ERROR_UNKNOWN: the callable has raised
+  constexpr int kRefused = 999;  // CUDA_ERROR_UNKNOWN: the callable has raised an exception
   Interpreter python;
   if (!python || !is_live(pointer)) return kRefused;
   auto* call = static_cast<HostCall*>(pointer);
@@ -188,7 +189,8 @@ int runtime_recapture(void* pointer, const void* node, const void* before, const
                     before, after, status);
 }
 
-/// Whether a compilation is to end: what the callable returns, and yes when it has raised.
+/// Returns whether to cancel a compilation: the callable's result, or true if it raises an
+/// exception.
 int flow(void* pointer, void*) {
   Interpreter python;
   if (!python || !is_live(pointer)) return 1;
@@ -197,12 +199,12 @@ int flow(void* pointer, void*) {
   return result ? PyObject_IsTrue(result.get()) != 0 : 1;
 }
 
-// cuOccupancyMaxPotentialBlockSize calls back on the same thread, before it returns, and has no
-// user data.
+// cuOccupancyMaxPotentialBlockSize calls back on the calling thread before it returns, without user
+// data.
 thread_local HostCall* occupancy_call = nullptr;
 
-/// What the callable raises, or returns that is no size, is raised by the call (raise_pending());
-/// the callable is not called again.
+/// If the callable raises an exception or returns a value that is not a size, the call raises it
+/// (raise_pending()), and the callable is not called again.
 std::size_t occupancy(int block_size) {
   Interpreter python;
   HostCall* const call = occupancy_call;
@@ -249,18 +251,18 @@ void* trampoline(CallbackShape shape) {
   }
 }
 
-/// The address a ctypes function object holds, or null.
+/// Returns the address of a ctypes function object, or null.
 void* ctypes_function(PyObject* value) {
   static std::atomic<PyObject*> known{nullptr};
   PyObject* type = known.load(std::memory_order_acquire);
   if (type == nullptr) {
     Ref modules = Ref::borrow(PyImport_GetModuleDict());
     PyObject* low = PyDict_GetItemString(modules.get(),
-                                         "_ctypes");  // not loaded: no such object exists
+                                         "_ctypes");  // if not loaded, no such object exists
     if (low == nullptr) return nullptr;
     type = PyObject_GetAttrString(low, "CFuncPtr");
     if (type == nullptr) return PyErr_Clear(), nullptr;
-    known.store(type, std::memory_order_release);  // a second thread finds the same class
+    known.store(type, std::memory_order_release);  // idempotent: all threads store the same class
   }
   if (PyObject_IsInstance(value, type) != 1) return nullptr;
   Py_buffer view;
@@ -282,8 +284,8 @@ bool raise_pending(HostCall* call) {
   return true;
 }
 
-/// Refuses an address that cannot be a function's. Whether there is code is looked up only where
-/// the call itself will run it: that takes longer than many a call.
+/// Rejects an address that cannot be a function. Tests whether the memory is executable only if the
+/// call itself runs the function, because the test takes longer than many calls.
 static bool is_function(std::uint64_t address, CallbackShape shape, const Where& where) {
   constexpr std::uint64_t kFirstPage = 4096;
   if (address == 0) return true;
@@ -311,7 +313,7 @@ bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot*
   if (void* function = ctypes_function(value)) {
     out->p = function;
     if (shape != CallbackShape::occupancy) {
-      Py_INCREF(value);  // the library may call it at any time from now on, and it may be Python
+      Py_INCREF(value);  // leaked: the library may call it at any time
       cucore::detail::host_calls.fetch_add(1);
     }
     return true;
@@ -349,7 +351,7 @@ void set_user_data(HostCall* call, PyObject* user) { Py_SETREF(call->user, Py_Ne
 void* user_pointer(HostCall* call) { return call; }
 
 void commit(HostCall* call, bool once) {
-  if (call->shape == CallbackShape::occupancy) return drop(call);  // it has run by now
+  if (call->shape == CallbackShape::occupancy) return drop(call);  // it has run already
   if (!once && call->shape != CallbackShape::destroy) return;
   if ((call->state.fetch_or(HostCall::runs_once) & HostCall::has_run) != 0) drop(call);
 }
@@ -364,7 +366,7 @@ bool keep_in_graph(HostCall* call, CUgraph graph) {
     GraphDefinition::view(graph, {}).keep(std::move(owner));
     return true;
   } catch (const CUDAError&) {
-    return false;  // no longer held: the owner is gone with the exception
+    return false;  // the destruction of `owner` has dropped the call
   }
 }
 

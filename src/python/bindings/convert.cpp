@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert.cpp: single values between Python and C: integers, floats, enums, handles, records, text,
-// addresses.
+// convert.cpp: conversion of single values between Python and C: integers, floats, enums, handles,
+// records, text, addresses.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +33,7 @@ constexpr Range range_of(Kind kind) {
     case Kind::u64:
       return {0, UINT64_MAX};
     default:
-      return {INT32_MIN, UINT32_MAX};  // four bytes, signed or not
+      return {INT32_MIN, UINT32_MAX};  // 32 bits, signed or unsigned
   }
 }
 
@@ -52,7 +52,7 @@ bool out_of_range(PyObject* value, Kind kind, const Where& where) {
   return false;
 }
 
-/// A Python int in range: the widened value.
+/// Converts a Python int in range to the widened value.
 bool exact_integer(PyObject* value, Kind kind, const Where& where, Slot* out) {
   int overflow = 0;
   const long long small = PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -72,7 +72,8 @@ bool exact_integer(PyObject* value, Kind kind, const Where& where, Slot* out) {
   return true;
 }
 
-/// The driver takes a CUkernel wherever it takes a CUfunction: the function in the current context.
+/// Returns whether a CUkernel is given for a CUfunction. The driver accepts that: it is the
+/// function in the current context.
 bool is_kernel_as_function(TypeId given, TypeId wanted) {
   return std::strcmp(name_of(given), "CUkernel") == 0 &&
          std::strcmp(name_of(wanted), "CUfunction") == 0;
@@ -83,8 +84,8 @@ bool handle_argument(PyObject* value, TypeId type, const Where& where, Slot* out
     const auto* handle = reinterpret_cast<HandleObject*>(value);
     const TypeRow& row = row_of(type);
     const TypeRow& given = row_of(handle->type);
-    // Integers with a class (CUdeviceptr, cuuint64_t) stand for their value; a handle must be of
-    // the right type.
+    // Integers with a class (CUdeviceptr, cuuint64_t) convert by value; a handle must be of the
+    // right type.
     if (handle->root != row.root &&
         !(row.kind == TypeClass::integer && given.kind == TypeClass::integer) &&
         !is_kernel_as_function(handle->root, row.root)) {
@@ -160,7 +161,7 @@ bool to_integer(PyObject* value, Kind kind, const Where& where, Slot* out) {
   Ref integer{number->nb_index != nullptr ? PyNumber_Index(value) : PyNumber_Long(value)};
   if (!integer && number->nb_index != nullptr && number->nb_int != nullptr &&
       PyErr_ExceptionMatches(PyExc_TypeError)) {
-    PyErr_Clear();  // an array of one element has __index__ in name only
+    PyErr_Clear();  // an array of one element has an __index__ that raises
     integer = Ref{PyNumber_Long(value)};
   }
   if (!integer) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cufile_entry.hpp: where cuFile's functions come from.
+// cufile_entry.hpp: resolution of cuFile's functions.
 #pragma once
 #include <unistd.h>
 
@@ -11,9 +11,9 @@
 
 namespace cucore::bindings {
 
-/// libcufile up to 1.19 reads /proc/modules to the end, and where there is none (a sandbox without
-/// it) never finds the end: any function that opens its driver would spin for good, out of reach of
-/// Ctrl-C. Later versions are believed to have mended it.
+/// Returns whether a function would never return. libcufile up to 1.19 reads /proc/modules to the
+/// end of the file; if the file does not exist (in some sandboxes), any function that opens the
+/// cuFile driver loops forever and ignores Ctrl-C. Later versions are assumed to be fixed.
 static bool would_never_return(std::string_view function) {
   for (const std::string_view harmless :
        {"cuFileGetVersion", "cuFileGetParameter", "cuFileSetParameter", "cuFileUseCount"}) {

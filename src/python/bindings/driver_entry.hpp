@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver_entry.hpp: where the driver's functions come from.
+// driver_entry.hpp: resolution of the driver's functions.
 #pragma once
 #include "cucore/driver.hpp"
 #include "rows.hpp"
@@ -8,13 +8,13 @@
 
 namespace cucore::bindings {
 
-inline constexpr int kLaterVersion = 13050;  // the release that the facts in api/later are of
+inline constexpr int kLaterVersion = 13050;  // the CUDA version of the facts in api/later
 
-/// Entry of the driver table; null for a function this driver lacks. Throws when there is no
-/// driver.
+/// Returns the entry of the driver table; null for a function that this driver does not export.
+/// Throws if there is no driver.
 static void* resolve(const Api& api, const FunctionRow& row) {
   const DriverTable& table = driver();
-  if (row.slot == kNoSlot) {  // newer than the table: asked for by name
+  if (row.slot == kNoSlot) {  // newer than the table: looked up by name
     void* address = nullptr;
     CUdriverProcAddressQueryResult found{};
     const CUresult code = table.cuGetProcAddress(api.text + row.symbol, &address, kLaterVersion,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine.hpp: what the parts of the binding engine share. See docs/design/bindings.md for how they
-// fit together.
+// engine.hpp: the declarations shared by the parts of the binding engine (docs/design/bindings.md).
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -40,13 +39,13 @@ class Ref {
 // ---- the rendered APIs
 // ------------------------------------------------------------------------------------------------
 
-extern const Api* const kApis[16];  // by the upper bits of a TypeId; null after the last
+extern const Api* const kApis[16];  // indexed by the upper bits of a TypeId; null after the last
 inline const Api& api_of(TypeId id) { return *kApis[id >> 12]; }
 inline const TypeRow& row_of(TypeId id) { return api_of(id).types[id & 0x0FFF]; }
 inline const char* name_of(TypeId id) { return api_of(id).text + row_of(id).name; }
 const Api* find_api(const char* module);
 
-/// Names the argument in an error text: "cuMemAlloc(): bytesize" or "CUDA_MEMCPY3D.Height".
+/// Identifies the argument in an error message: "cuMemAlloc(): bytesize" or "CUDA_MEMCPY3D.Height".
 struct Where {
   const char* owner;
   const char* joint;  // "(): " or "."
@@ -56,17 +55,18 @@ struct Where {
 // ---- types (types.cpp, enums.cpp, handles.cpp, records.cpp)
 // -----------------------------------------------------------
 
-extern std::atomic<PyObject*> classes[0x10000];  // by TypeId; owned for the life of the process
+extern std::atomic<PyObject*> classes[0x10000];  // indexed by TypeId; owned until the process exits
 PyObject* make_class_of(TypeId id);
-/// The class of a rendered type, made when first asked for. Borrowed; null with an exception set.
+/// Returns the class of a rendered type, created on first use. Borrowed; null with an exception
+/// set.
 inline PyObject* class_of(TypeId id) {
   if (PyObject* known = classes[id].load(std::memory_order_acquire)) [[likely]]
     return known;
   return make_class_of(id);
 }
-/// The rendered type a class (or a class derived from it) stands for, or kNoType.
+/// Returns the rendered type of a class or of its base class, or kNoType.
 TypeId type_of(PyTypeObject* type);
-/// The arguments of a vector call as those of tp_new; false with an exception set.
+/// Converts the arguments of a vectorcall to those of tp_new; false with an exception set.
 bool as_tuple_and_dict(PyObject* const* args, std::size_t given, PyObject* names, Ref* tuple,
                        Ref* keywords);
 PyObject* make_enum(TypeId id);
@@ -76,16 +76,18 @@ PyObject* record_repr(PyObject* record);  // "name : value" per field, nested re
 bool init_handles();
 bool init_records();
 
-/// The member of an enum with this value; a nameless one where the facts know none. New reference.
+/// Returns the member of an enum with this value; an UNKNOWN_ member if the facts have none. New
+/// reference.
 PyObject* enum_member(TypeId id, std::int64_t value);
 
-/// Objects of one layout that were freed, whatever their class: they come and go quickly. `dealloc`
-/// is the tp_dealloc of those classes; one derived in Python, whose objects may have more to them,
-/// has another. A freed object holds its class, and mostly becomes one of the same.
+/// A free list for objects of one layout and any class, which are created and destroyed frequently.
+/// `dealloc` is the tp_dealloc of these classes; a class derived in Python, whose objects may be
+/// larger, has another one. A freed object keeps its reference to its class, because it is usually
+/// reused for the same class.
 template <class Object, destructor dealloc>
 class Spares {
  public:
-  /// A new object of a class; its fields hold anything. Null with MemoryError set.
+  /// Returns a new object of a class with uninitialized fields. Null with MemoryError set.
   Object* take(PyTypeObject* type) {
     if (count_ == 0 || type->tp_dealloc != dealloc) [[unlikely]]
       return take_new(type);
@@ -98,7 +100,7 @@ class Spares {
     Py_SET_REFCNT(object, 1);
     return reinterpret_cast<Object*>(object);
   }
-  /// The last step of tp_dealloc.
+  /// Frees an object; the last step of tp_dealloc.
   void give(PyObject* object) {
     PyTypeObject* const type = Py_TYPE(object);
     if (count_ < kMost && type->tp_dealloc == dealloc) [[likely]] {
@@ -111,7 +113,7 @@ class Spares {
 
  private:
 #if defined(Py_GIL_DISABLED) || defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
-  static constexpr unsigned kMost = 0;  // nothing guards them, or others count objects too
+  static constexpr unsigned kMost = 0;  // no lock guards the list, or CPython counts objects
 #else
   static constexpr unsigned kMost = 64;
 #endif
@@ -124,16 +126,16 @@ class Spares {
 };
 
 struct HandleObject {
-  PyObject_HEAD std::uint64_t* place;  // &value, or memory the caller named with _ptr
+  PyObject_HEAD std::uint64_t* place;  // &value, or memory that the caller gave with _ptr
   std::uint64_t value;
   TypeId type;
   TypeId root;
   std::uint8_t size;
 };
 extern PyTypeObject* handle_base;
-void handle_dealloc(PyObject* handle);  // tp_dealloc of every handle class made here
+void handle_dealloc(PyObject* handle);  // tp_dealloc of every handle class created here
 extern Spares<HandleObject, handle_dealloc> handle_spares;
-/// A handle of the class that stands for the row. Null with MemoryError set.
+/// Creates a handle of the row's class. Null with MemoryError set.
 inline PyObject* new_handle(PyObject* type, TypeId id, const TypeRow& row, std::uint64_t value) {
   HandleObject* const handle = handle_spares.take(reinterpret_cast<PyTypeObject*>(type));
   if (handle == nullptr) return nullptr;
@@ -148,11 +150,11 @@ inline PyObject* new_handle(TypeId id, std::uint64_t value) {
   PyObject* const type = class_of(id);
   return type != nullptr ? new_handle(type, id, row_of(id), value) : nullptr;
 }
-/// A handle of one of our classes; objects of classes derived from them in Python are not.
+/// Returns whether an object is a handle of a rendered class, and not of a class derived in Python.
 inline bool is_plain_handle(PyObject* value) {
   return Py_TYPE(value)->tp_dealloc == handle_dealloc;
 }
-/// What fits an integer with a class of its own, or a handle.
+/// Returns the kind that has the range of an integer with its own class, or of a handle.
 inline Kind range_kind(const TypeRow& row) {
   if (row.size != 4) return Kind::u64;
   return row.version != 0 ? Kind::u32 : Kind::i32;
@@ -174,20 +176,20 @@ inline bool is_handle(PyObject* o) {
 
 struct RecordObject {
   PyObject_HEAD void* place;
-  PyObject* owner;  // the record this one is a part of, or null
-  Keeps* keep;      // what pointer fields point to, those of parts too; on the outermost record,
-                    // and on an element of an array, which keeps the array's memory
+  PyObject* owner;  // the record that contains this one, or null
+  Keeps* keep;  // owners of the memory that pointer fields refer to, also of nested records; set on
+                // the outermost record, and on an element of an array (the array's memory)
   TypeId type;
-  bool owns;     // place was allocated for this object
-  bool aligned;  // placed after the address of the whole block; see own_memory
-  bool calls;    // a field is a Python callable, held in `keep`; on the outermost record only
-  std::uint32_t count;  // elements: more than one in the Pythonic modules only
+  bool owns;     // this object owns the memory at place
+  bool aligned;  // over-aligned: the address of the block precedes it; see own_memory
+  bool calls;    // a field is a Python callable, owned by `keep`; set on the outermost record only
+  std::uint32_t count;  // number of elements; greater than one only in the Pythonic modules
 };
 extern PyTypeObject* record_base;
-RecordObject* new_record(TypeId id, std::uint32_t count = 1);  // zeroed, owns its memory
+RecordObject* new_record(TypeId id, std::uint32_t count = 1);  // zero-initialized, owns its memory
 RecordObject* view_record(TypeId id, void* place, PyObject* owner);
-void record_dealloc(PyObject* record);  // tp_dealloc of every record class made here
-/// A record of one of our classes; objects of classes derived from them in Python are not.
+void record_dealloc(PyObject* record);  // tp_dealloc of every record class created here
+/// Returns whether an object is a record of a rendered class, and not of a class derived in Python.
 inline bool is_plain_record(PyObject* value) {
   return Py_TYPE(value)->tp_dealloc == record_dealloc;
 }
@@ -195,60 +197,62 @@ PyObject* element_view(RecordObject* record, std::uint32_t index);  // one eleme
 inline bool is_record(PyObject* o) {
   return is_plain_record(o) || PyObject_TypeCheck(o, record_base);
 }
-/// The record of a Python argument for a parameter of type `id`; null with an exception set.
+/// Returns the record of an argument for a parameter of type `id`; null with an exception set.
 RecordObject* expect_record(PyObject* value, TypeId id, const Where& where);
-/// The record that this one is a part of, of a part of...; itself when it is none.
+/// Returns the outermost record that contains this one; the record itself if there is none.
 inline RecordObject* outermost(RecordObject* record) {
   while (record->owner != nullptr && is_record(record->owner))
     record = reinterpret_cast<RecordObject*>(record->owner);
   return record;
 }
-/// Whether anything was set through a record that is a view of memory, and the owner
-/// of that memory has not taken it over yet.
+/// True if a pointer field was set through a record that is a view of memory, and the owner of that
+/// memory has not taken over the reference yet.
 extern std::atomic<bool> any_foreign_keeps;
 inline bool has_foreign_keeps() { return any_foreign_keeps.load(std::memory_order_relaxed); }
-/// Whether a Python callable may be a field of the record, or of what it is a part of.
+/// Returns whether the record, or a record that contains it, may have a field with a Python
+/// callable.
 inline bool holds_calls(RecordObject* record) {
   record = outermost(record);
   return record->calls || !record->owns || has_foreign_keeps();
 }
-/// Makes the graph a call has put a record into hold the record's Python callables; or the
-/// executable graph, where there is one.
+/// Makes the graph to which a call has passed a record an owner of the record's Python callables;
+/// the executable graph if there is one.
 void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executable);
-/// Whether a record, or what it is a part of, may keep anything alive.
+/// Returns whether a record, or a record that contains it, may keep anything alive.
 bool points_to_kept(PyObject* record);
-/// Keeps `what` alive as long as the record's memory is used through it, and nothing else for the
-/// field; None: nothing.
+/// Keeps `what` alive for a field for the lifetime of the record's memory, and releases what the
+/// field kept before. None releases only.
 bool keep_alive(RecordObject* record, const void* field, PyObject* what);
-/// The same for an element of an array, which is a view of this memory.
+/// Keeps the memory of an array alive for an element, which is a view of it.
 bool keep_itself(RecordObject* element, PyObject* memory);
-/// Keeps for a copy of `value` at `place`, in the record `into`, what its pointers point to.
+/// Keeps the owners of `value`'s pointers alive for its copy at `place` in the record `into`.
 bool keep_copied(RecordObject* into, const void* place, RecordObject* value);
-/// What `field` points to for as long as the record keeps it, or null. Borrowed.
+/// Returns the object that the record keeps alive for `field`, or null. Borrowed.
 PyObject* kept(RecordObject* record, const void* field);
-/// Releases what the fields in `size` bytes from `from` on keep, on behalf of the record.
+/// Releases the objects that the record keeps alive for the fields in [from, from + size).
 void forget_kept(RecordObject* record, const void* from, std::size_t size);
 
 // ---- values (convert.cpp)
 // ---------------------------------------------------------------------------------------------
 
 std::size_t size_of(Kind kind, TypeId type);
-/// A Python value as a C value; false with an exception that names `where`.
+/// Converts a Python value to a C value; false with an exception that names `where`.
 bool to_slot(PyObject* value, Kind kind, TypeId type, const Where& where, Slot* out);
 /// Writes a slot to memory as the C type.
 void put(const Slot& slot, Kind kind, TypeId type, void* place);
-/// Python value -> memory; records are copied, their keep-alives taken over by `into` (may be
-/// null).
+/// Stores a Python value to memory. Records are copied; `into` (may be null) also keeps the owners
+/// of their pointers alive.
 bool store(PyObject* value, Kind kind, TypeId type, const Where& where, void* place,
            RecordObject* into);
-/// Memory -> Python value. `owner` keeps the memory alive for records; null: records are copied.
+/// Loads a Python value from memory. A record becomes a view that keeps `owner` alive; if `owner`
+/// is null, it is copied.
 PyObject* load(Kind kind, TypeId type, const void* place, PyObject* owner, std::size_t length = 0);
 bool to_integer(PyObject* value, Kind kind, const Where& where, Slot* out);
 
-/// Type of the value that belongs to an attribute, or null when the facts do not know it.
+/// Returns the type of an attribute's value, or null if the facts do not have the attribute.
 const AttributeRow* attribute_row(const Api& api, std::uint16_t table, std::int64_t value);
 
-/// Memory and references that live as long as one call.
+/// Owns the memory and references of one call.
 class Frame {
  public:
   Frame() = default;
@@ -258,7 +262,7 @@ class Frame {
     if (first_ != nullptr) [[unlikely]]
       clear();
   }
-  /// Zeroed memory; null with MemoryError set.
+  /// Allocates zero-initialized memory; null with MemoryError set.
   void* take(std::size_t bytes) {
     bytes = (bytes + 15) & ~std::size_t{15};
     if (bytes <= sizeof inline_ - used_) [[likely]] {
@@ -269,8 +273,8 @@ class Frame {
     }
     return take_heap(bytes);
   }
-  bool hold(PyObject* object);                     // a borrowed object, until the call is over
-  Py_buffer* buffer(PyObject* object, int flags);  // released when the call is over
+  bool hold(PyObject* object);                     // keeps a reference until the call ends
+  Py_buffer* buffer(PyObject* object, int flags);  // released when the call ends
  private:
   struct Node;
   void* take_heap(std::size_t bytes);
@@ -280,22 +284,23 @@ class Frame {
   alignas(16) char inline_[496];
 };
 
-/// void*: None, integers, handles, records, buffers (of at least `needed` bytes). `writes`: the
-/// callee writes there.
+/// Converts None, an integer, handle, record or buffer (of at least `needed` bytes) to a void*.
+/// `writes`: the callee writes to the memory.
 bool to_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t needed,
                 bool writes, Slot* out);
 bool to_text(PyObject* value, const Where& where, Frame& frame, const char** out);
-/// A code image: like to_address, but text, and anything not NUL-terminated, is copied with a NUL
-/// after it.
+/// Converts a code image: like to_address, but text, and data without a terminating NUL, is copied
+/// with a NUL appended.
 bool to_image(PyObject* value, const Where& where, Frame& frame, Slot* out);
 
 // ---- kernel arguments (kernel_params.cpp)
 // -----------------------------------------------------------------------------
 
-/// Every documented form of `kernelParams` as a void**; temporary memory lives in the frame.
+/// Converts every documented form of `kernelParams` to a void**. The frame owns temporary memory.
 bool to_kernel_params(PyObject* value, const Where& where, Frame& frame, Slot* out);
-/// The usual form, (values, types) in tuples of plain ints and floats with simple ctypes types, on
-/// the caller's stack. How many values; -1 when it is another form, and nothing has happened.
+/// Converts the most common form on the caller's stack: (values, types) as tuples of plain ints and
+/// floats with simple ctypes types. Returns the number of values; -1, without side effects, for
+/// other forms.
 struct PlainParams {
   static constexpr Py_ssize_t kMost = 16;
   void* pointers[kMost];
@@ -303,72 +308,72 @@ struct PlainParams {
 };
 Py_ssize_t to_plain_params(PyObject* value, PlainParams& out);
 
-/// What is remembered of kernels, by their handle and how many arguments they were given (-1: that
-/// is not known); 0 when nothing is. Bits of `quiet` and `asked` tell what a launch may count on.
+/// Cached facts of kernels, keyed by handle and number of arguments (-1: unknown); 0 if nothing is
+/// cached. The bits `quiet` and `asked` are properties that a launch may rely on.
 struct KernelFacts {
-  static constexpr std::uint64_t known = 1;  // it takes so many arguments
+  static constexpr std::uint64_t known = 1;  // the kernel takes this number of arguments
   static constexpr std::uint64_t quiet =
-      2;  // has run, and needs no local memory: never waits for it
-  static constexpr std::uint64_t asked = 4;  // whether it is quiet has been asked
+      2;  // has run and needs no local memory, so a launch never blocks to allocate it
+  static constexpr std::uint64_t asked = 4;  // `quiet` has been queried
 };
 std::uint64_t facts_of(void* kernel, Py_ssize_t arguments);
-/// After its first launch: asks the driver for what a later one may count on.
+/// Queries the driver, after the first launch of a kernel, for the facts of later launches.
 void ask_for_facts(void* kernel, Py_ssize_t arguments);
-/// True when the kernel has as many parameters as a tuple gives values: a driver reads past the end
-/// of a list that is too short. TypeError otherwise.
+/// Returns whether the number of values in a tuple is the kernel's number of parameters; sets
+/// TypeError if not. A driver would read past the end of a shorter list.
 bool kernel_takes(const char* function, void* kernel, PyObject* given);
-/// The same for a field of a record that outlives the call: what must stay alive comes back as an
-/// object.
+/// Like to_kernel_params, for a field of a record that outlives the call. Returns an object that
+/// owns the memory.
 PyObject* kernel_params_object(PyObject* value, const Where& where, void** address);
 
 // ---- callbacks (callbacks.cpp)
 // ----------------------------------------------------------------------------------------
 
-struct HostCall;  // a Python callable the library will call
+struct HostCall;  // a Python callable that the library will call
 using cucore::detail::host_calls_are_pending;
-/// A function pointer from a handle, an address, a ctypes function or a Python callable. For a
-/// callable `call` is set and must be given its user data and then be committed or dropped.
+/// Converts a handle, address, ctypes function or Python callable to a function pointer. For a
+/// callable, sets `call`: the caller sets its user data, then calls commit() or drop().
 bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out,
                  HostCall** call);
 CallbackShape shape_of(const HostCall* call);
-/// Raises what the callable raised while the call ran; false where it raised nothing.
+/// Reraises the exception that the callable raised during the call; false if there is none.
 bool raise_pending(HostCall* call);
 void set_user_data(HostCall* call, PyObject* user);
 void* user_pointer(HostCall* call);
 void commit(HostCall* call,
-            bool once);     // the library took it; `once`: it is freed after its first run
-void drop(HostCall* call);  // one holder less: the library did not take it, or is done with it
-/// Makes a graph, and all made from it, a holder; false when the driver refuses.
+            bool once);     // the library has accepted it; `once`: it is freed after its first run
+void drop(HostCall* call);  // releases one ownership: rejected by the library, or no longer used
+/// Makes a graph, and all graphs created from it, an owner; false if the driver rejects that.
 bool keep_in_graph(HostCall* call, CUgraph_st* graph);
-/// Adds a holder, which the caller releases later.
+/// Adds an owner. The caller releases it later with drop().
 void hold(HostCall* call);
-/// Passes a hold to an object of the driver, by its handle (callback_owners.cpp): it ends when
-/// the object is destroyed by a function of these modules.
+/// Transfers ownership to an object of the driver, identified by its handle (callback_owners.cpp).
+/// It ends when a function of these modules destroys the object.
 void keep_for(HostCall* call, void* owner);
-/// A function's C name without the version that symbols of the driver carry.
+/// Returns a function's C name without the version suffix of the driver's symbols.
 inline const char* c_name(const Api& api, const FunctionRow& row) {
   return api.text + (api.raises != 0 ? row.symbol : row.name);
 }
-/// The function to call instead of this one, which is at `address`, or null.
+/// Returns the function to call instead of the one at `address`, or null.
 void* in_place_of(const char* function, void* address);
-/// An object that holds a call for a record, taking over the caller's hold. New reference.
+/// Creates an object that owns a call for a record; takes the caller's ownership. New reference.
 PyObject* capsule_of(HostCall* call);
 HostCall* call_in(PyObject* capsule);  // null for any other object
-/// The call whose user pointer this is, while anybody holds it; null: none.
+/// Returns the call with this user pointer, if it still has an owner; otherwise null.
 HostCall* live_call(void* pointer);
 PyObject* user_data_of(void* pointer);  // of a committed call, or null
 
 // ---- calls (call.cpp)
 // -------------------------------------------------------------------------------------------------
 
-/// Raises an exception that is written in Python.
+/// Raises an exception whose class is defined in Python.
 void raise_from(const char* module, const char* exception, const char* text);
-/// The Python function of a row. `raising`: errors raise, values come back bare.
+/// Creates the Python function of a row. `raising`: raises exceptions and returns bare values.
 PyObject* make_function(const Api& api, const FunctionRow& row, bool raising);
 bool init_functions();
-/// What `module.name` is, or null without an exception when the API has no such name.
+/// Creates the value of `module.name`; null without an exception if the API has no such name.
 PyObject* make_attribute(const Api& api, const char* name, bool raising);
-/// The class of modules that make their names when touched. New reference.
+/// Creates the class of modules whose names are created on first use. New reference.
 PyObject* make_lazy_module_type();
 [[noreturn]] void unreachable_kind();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// enums.cpp: enum classes and their members. The class itself is written in Python
-// (cuda/bindings/_fast_enum.py); here is the quick way from a value to its member.
+// enums.cpp: fast lookup of enum members by value. The enum classes are implemented in Python
+// (cuda/bindings/_fast_enum.py).
 #include <atomic>
 #include <unordered_map>
 
@@ -15,10 +15,10 @@ struct Members {
   PyObject* zero = nullptr;
 };
 
-std::atomic<Members*> tables[0x10000];  // by TypeId; never freed
+std::atomic<Members*> tables[0x10000];  // indexed by TypeId; never freed
 
 PyObject* fast_enum(const char* name) {
-  static std::atomic<PyObject*> known{nullptr};  // a second thread finds the same module
+  static std::atomic<PyObject*> known{nullptr};  // all threads store the same module
   PyObject* module = known.load(std::memory_order_acquire);
   if (module == nullptr) {
     module = PyImport_ImportModule("cuda.bindings._fast_enum");
@@ -43,7 +43,7 @@ Members* load_members(TypeId id) {
   return members;
 }
 
-/// The members by value, read from the class once. Null with an exception set.
+/// Returns the members by value, read from the class once. Null with an exception set.
 Members* members_of(TypeId id) {
   Members* members = tables[id].load(std::memory_order_acquire);
   if (members == nullptr) [[unlikely]] {
@@ -55,15 +55,15 @@ Members* members_of(TypeId id) {
   return members;
 }
 
-/// The member of this value, or null. Borrowed.
+/// Returns the member with this value, or null. Borrowed.
 PyObject* find(const Members& members, std::int64_t value) {
   if (value == 0 && members.zero != nullptr) return members.zero;
   const auto found = members.by_value.find(value);
   return found != members.by_value.end() ? found->second : nullptr;
 }
 
-/// CUresult(700): a plain int that is a value of the enum. Everything else is for the class of enum
-/// classes, which is written in Python.
+/// vectorcall of enum classes: CUresult(700) with a plain int that is a value of the enum. All
+/// other calls are passed to the metaclass, which is implemented in Python.
 PyObject* enum_call(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
   const auto given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
   std::int64_t value = 0;
@@ -98,8 +98,7 @@ PyObject* make_enum(TypeId id) {
   PyObject* const made =
       PyObject_CallFunction(make.get(), "ssO", api.text + row.name, api.module, members.get());
   if (made != nullptr && PyType_Check(made)) {
-    // The class of enum classes has a __call__, for which CPython clears the flag that
-    // classes support vectorcall.
+    // The metaclass has a __call__, for which CPython clears the vectorcall flag.
     Py_TYPE(made)->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
     reinterpret_cast<PyTypeObject*>(made)->tp_vectorcall = enum_call;
   }
@@ -112,7 +111,7 @@ PyObject* enum_member(TypeId id, std::int64_t value) {
   const Members* const members = members_of(id);
   if (members == nullptr) return nullptr;
   if (PyObject* const found = find(*members, value)) return Py_NewRef(found);
-  Ref make{fast_enum("unknown_member")};  // a newer library may know more values than the facts
+  Ref make{fast_enum("unknown_member")};  // a newer library may have more values than the facts
   if (!make) return nullptr;
   return PyObject_CallFunction(make.get(), "OL", class_of(id), static_cast<long long>(value));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fast.cpp: the short way through a call. Most calls pass ints and handles and get a result code
-// and perhaps one value: those need no frame, no error text, and no new tuple.
+// fast.cpp: the fast path of calls. Most calls pass ints and handles and return a result code and
+// at most one value: they need no frame, no error message and no new tuple.
 #include "fast.hpp"
 
 #include "../type_table.hpp"
@@ -35,7 +35,7 @@ bool integer_range(Kind kind, FastParam& p) {
     case Kind::i64:
       return p.low = INT64_MIN, p.high = INT64_MAX, true;
     case Kind::u64:
-      return p.low = 0, p.high = INT64_MAX, true;  // larger ones go the long way
+      return p.low = 0, p.high = INT64_MAX, true;  // larger ones take the general path
     case Kind::enumeration:
       return p.low = INT32_MIN, p.high = UINT32_MAX, true;
     default:
@@ -43,7 +43,7 @@ bool integer_range(Kind kind, FastParam& p) {
   }
 }
 
-/// A value that takes at most eight bytes and needs nothing kept alive.
+/// Returns whether a value has at most eight bytes and keeps nothing alive.
 bool is_plain_output(Kind kind) {
   switch (kind) {
     case Kind::record:
@@ -121,7 +121,8 @@ bool to_address(PyObject* value, Slot& slot) {
 
 using detail::backlog;
 
-/// Without the lock; and counts what is queued, for calls that may keep it while there is little.
+/// Calls the function without the GIL, and counts enqueued work for calls that may keep the GIL
+/// while there is little.
 [[gnu::noinline]] std::uint64_t invoke_unlocked(const FunctionObject& f, const Slot* slots) {
 #ifndef Py_GIL_DISABLED
   const auto stream =
@@ -143,8 +144,8 @@ using detail::backlog;
   return code;
 }
 
-/// Whether a call that queues work may keep the lock: under the same conditions as a launch of
-/// cuda.core (core/submission.hpp).
+/// Returns whether a call that enqueues work may keep the GIL, under the same conditions as a
+/// launch in cuda.core (core/submission.hpp).
 inline bool may_queue([[maybe_unused]] const FunctionObject& f,
                       [[maybe_unused]] const Slot* slots) {
 #ifdef Py_GIL_DISABLED
@@ -166,7 +167,7 @@ inline bool may_keep_lock(const FunctionObject& f, const Slot* slots, std::uint6
   return f.launches && (facts & KernelFacts::quiet) != 0 && may_queue(f, slots);
 }
 
-/// load() for the kinds that most calls return.
+/// load() for the most common kinds of results.
 inline PyObject* load_output(const FastParam& p, const std::uint64_t* place) {
   if (p.kind == Kind::i32) {
     std::int32_t value = 0;
@@ -176,8 +177,8 @@ inline PyObject* load_output(const FastParam& p, const std::uint64_t* place) {
   return load(p.kind, p.type, place, nullptr);
 }
 
-/// A tuple for the result: the last one again when the caller has dropped it, as zip() does. Its
-/// items are valid or null.
+/// Returns a tuple for the result. Reuses the previous one if the caller has released it, as zip()
+/// does. Its items are valid or null.
 PyObject* result_tuple(FunctionObject& f) {
 #ifndef Py_GIL_DISABLED
   if (PyObject* last = f.last; last != nullptr && Py_REFCNT(last) == 1) {
@@ -200,7 +201,7 @@ void set_item(PyObject* tuple, Py_ssize_t index, PyObject* value) {
   Py_XDECREF(old);
 }
 
-/// Several values, or one that raising functions return bare.
+/// Returns several values, or the bare value of a raising function.
 [[gnu::noinline]] PyObject* other_result(FunctionObject& f, const std::uint64_t* outputs) {
   if (f.outs == 1) return load(f.out->kind, f.out->type, outputs, nullptr);
   PyObject* values[kMostOutputs];
@@ -223,7 +224,7 @@ void set_item(PyObject* tuple, Py_ssize_t index, PyObject* value) {
   return tuple;
 }
 
-/// (success, value) in a new tuple, which is kept to be used again.
+/// Returns (success, value) in a new tuple, which is cached for reuse.
 [[gnu::noinline]] PyObject* first_pair(FunctionObject& f, PyObject* value) {
   PyObject* tuple = result_tuple(f);
   if (tuple == nullptr) return Py_DECREF(value), nullptr;
@@ -232,7 +233,7 @@ void set_item(PyObject* tuple, Py_ssize_t index, PyObject* value) {
   return tuple;
 }
 
-/// (success, value), in the tuple of the previous call if that has no other reference.
+/// Returns (success, value), in the tuple of the previous call if that has no other reference.
 inline PyObject* pair(FunctionObject& f, PyObject* value) {
   if (value == nullptr) [[unlikely]]
     return nullptr;
@@ -242,7 +243,7 @@ inline PyObject* pair(FunctionObject& f, PyObject* value) {
     reinterpret_cast<PyTupleObject*>(last)->ob_hash = -1;
 #endif
     Py_INCREF(last);
-    set_item(last, 1, value);  // the first item is the success it was
+    set_item(last, 1, value);  // the first item is success already
     return last;
   }
 #endif
@@ -257,7 +258,7 @@ inline PyObject* result(FunctionObject& f, int code, const std::uint64_t* output
   return pair(f, load_output(*f.out, outputs));
 }
 
-/// Kernel arguments in any form; they need memory for the time of the call.
+/// Converts kernel arguments in any form. They need memory for the duration of the call.
 [[gnu::noinline]] bool other_params(const FunctionObject& f, int i, PyObject* given, Frame& frame,
                                     Slot* slots) {
   const Where where{f.name, "(): ", f.api->text + f.params[i].name};
@@ -276,7 +277,7 @@ inline PyObject* result(FunctionObject& f, int code, const std::uint64_t* output
     if (f.fast[i].op != Op::kernel) continue;
     PyObject* const given = args[f.fast[i].argument];
     if (PyLong_CheckExact(given) && as_int64(given, &slots[i].i) && slots[i].i >= 0)
-      continue;  // an address, or none
+      continue;  // an address, or no argument
     if (count < 0 && (count = to_plain_params(given, plain)) >= 0) {
       slots[i].p = plain.pointers;
       if (kernel == nullptr || (facts = facts_of(kernel, count)) != 0 ||
@@ -313,8 +314,8 @@ const FastParam* fast_plan(const FunctionObject& f) {
 
 namespace {
 
-/// Converts one parameter; false if it needs the general path. `argument` is the place of its
-/// argument, if it has one, and `output` the place for its value.
+/// Converts one parameter; false if it needs the general path. `argument` points to its argument,
+/// if it has one, and `output` to the memory of its value.
 template <Op op>
 [[gnu::always_inline]] inline bool convert(const FastParam& p, PyObject* const* argument,
                                            Slot& slot, std::uint64_t* output) {
@@ -343,7 +344,7 @@ template <Op op>
   }
 }
 
-/// The same where the kind is only known at run time; the usual kinds first.
+/// Converts a parameter whose kind is known only at run time; common kinds first.
 [[gnu::always_inline]] inline bool convert_any(const FastParam& p, PyObject* const* args,
                                                Slot& slot, std::uint64_t* outputs) {
   PyObject* const* const argument = args + p.argument;
@@ -406,8 +407,8 @@ template <Op... ops, std::size_t... I>
   return (convert<ops>(p[I], args + argument(I), slots[I], output) && ...);
 }
 
-/// The entry of functions whose parameters are these and no others, at most one of them a value to
-/// be returned: no loop, nothing to choose.
+/// The entry of functions with exactly these parameters, of which at most one is an output: without
+/// loops and dispatch.
 template <Op... ops>
 PyObject* shaped_entry(PyObject* self, PyObject* const* args, std::intptr_t given,
                        PyObject* names) {

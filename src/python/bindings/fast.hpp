@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fast.hpp: the short way through a call whose arguments are numbers, handles and addresses.
+// fast.hpp: the fast path for calls whose arguments are numbers, handles and addresses.
 #pragma once
 #include "rows.hpp"
 
@@ -9,27 +9,28 @@ namespace cucore::bindings {
 
 struct FunctionObject;
 
-/// One C parameter of a function that has a short way.
+/// One C parameter of a function with a fast path.
 struct FastParam {
   enum class Op : std::uint8_t { integer, real, handle, address, text, kernel, out, constant };
   Op op;
   std::int8_t argument;  // position among the Python arguments
   std::uint8_t output;   // out: position among the returned values
-  std::uint8_t size;     // handle: bytes
+  std::uint8_t size;     // handle: size in bytes
   Kind kind;
   TypeId type;
   TypeId root;
-  std::int64_t low;    // integer: the least value
-  std::uint64_t high;  // integer: the greatest; constant: the value
+  std::int64_t low;    // integer: the minimum
+  std::uint64_t high;  // integer: the maximum; constant: the value
 };
 
-/// The parameters of a function that has a short way, for the life of the process; null for others.
+/// Returns the parameters of a function with a fast path, valid until the process exits; otherwise
+/// null.
 const FastParam* fast_plan(const FunctionObject& function);
 
-/// The whole call. All other cases (other kinds of objects, values out of range, a failed call)
-/// take the general path, which also builds the error message. fast_entry is what Python calls: a
-/// built-in whose self is a FunctionObject with a plan; entry_of() names it, or one made for the
-/// function's shape.
+/// Performs the whole call. All other cases (other types of objects, values out of range, a failed
+/// call) take the general path, which also creates the error message. Python calls fast_entry: a
+/// built-in function whose self is a FunctionObject with a plan. entry_of() returns it, or an entry
+/// specialized for the function's shape.
 PyObject* fast_call(FunctionObject& function, PyObject* const* args);
 using FastEntry = PyObject* (*)(PyObject* self, PyObject* const* args, std::intptr_t given,
                                 PyObject* names);

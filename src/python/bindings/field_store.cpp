@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// field_store.cpp: assignment of anything to a field: arrays, text, callables, addresses, and what
-// the short way refused, with its error.
+// field_store.cpp: assignment to fields, general path: arrays, text, callables, addresses, and the
+// errors of values that the fast path rejects.
 #include <bit>
 
 #include "fields.hpp"
@@ -8,20 +8,20 @@
 namespace cucore::bindings {
 namespace {
 
-/// Where the elements lie that a pointer field was given, and how many bytes they are; null: it was
-/// given none.
+/// Returns the address and size in bytes of the array assigned to a pointer field; null if there is
+/// none.
 const char* array_of(RecordObject* record, const char* place, std::size_t* size) {
   PyObject* const memory = kept(record, place);
   if (memory == nullptr || !PyBytes_CheckExact(memory)) return nullptr;
-  const char* now = nullptr;  // an address may have been put there by other means
+  const char* now = nullptr;  // the pointer may have been changed by other means
   std::memcpy(&now, place, sizeof now);
   if (now != PyBytes_AS_STRING(memory)) return nullptr;
   *size = static_cast<std::size_t>(PyBytes_GET_SIZE(memory));
   return PyBytes_AS_STRING(memory);
 }
 
-/// Nothing is kept for the elements any more that the field was given; unless a view of one is
-/// left, or a copy of the record.
+/// Releases the objects kept for the elements of a field's array, unless a view of an element or a
+/// copy of the record exists.
 void forget_array(RecordObject* record, const char* place) {
   std::size_t size = 0;
   const char* const data = array_of(record, place, &size);
@@ -36,13 +36,13 @@ void set_count(const FieldObject& field, RecordObject* record, Py_ssize_t n) {
   put(slot, count.kind, count.type, static_cast<char*>(record->place) + count.offset);
 }
 
-/// A pointer field set to a sequence: a copy that lives as long as the record, and the count field
-/// set to its length.
+/// Assigns a sequence to a pointer field: stores a copy with the lifetime of the record, and sets
+/// the count field to its length.
 int store_array(RecordObject* record, const FieldObject& field, PyObject* value, char* place,
                 const Where& where) {
   const Kind kind = static_cast<Kind>(field.row->flags >> 3);
   const std::size_t size = size_of(kind, field.row->type);
-  if (PyLong_Check(value)) {  // a raw address: the caller answers for it
+  if (PyLong_Check(value)) {  // a raw address: the caller is responsible for its lifetime
     Slot slot{};
     if (!to_integer(value, Kind::u64, where, &slot)) return -1;
     forget_array(record, place);
@@ -60,7 +60,7 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
       return -1;
     }
     n = PyTuple_GET_SIZE(items.get());
-    // A bytes object that no other code sees: one memory block, where a bytearray has two.
+    // A private bytes object: one memory block, where a bytearray has two.
     if (n != 0) memory = Ref{PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size) * n)};
     if (!memory) return -1;
     if (n != 0) data = PyBytes_AS_STRING(memory.get());
@@ -79,8 +79,8 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
   return 0;
 }
 
-/// A Python callable as function pointer of a record (CUDA_HOST_NODE_PARAMS.fn): stores the
-/// user data in the field of the C API.
+/// Assigns a Python callable to a function pointer (CUDA_HOST_NODE_PARAMS.fn). Also sets the user
+/// data field of the C API.
 int store_callback(RecordObject* record, const FieldObject& field, PyObject* value, char* place,
                    const Where& where) {
   Slot slot{};
@@ -103,7 +103,7 @@ int store_callback(RecordObject* record, const FieldObject& field, PyObject* val
   return 0;
 }
 
-/// An array of characters in the record, filled up with zeros.
+/// Assigns text to an array of characters in the record; pads with zeros.
 int store_text(const FieldObject& field, RecordObject* record, PyObject* value, char* place,
                const Where& where) {
   const FieldRow& row = *field.row;
@@ -117,7 +117,7 @@ int store_text(const FieldObject& field, RecordObject* record, PyObject* value, 
     size = view->len;
   } else {
     if (!to_text(value, where, frame, &text)) return -1;
-    if (text == nullptr) {  // None: there is no null in an array
+    if (text == nullptr) {  // None: an array cannot be null
       PyErr_Format(PyExc_TypeError, "%s.%s must be bytes or str, not None", where.owner,
                    where.name);
       return -1;
@@ -135,11 +135,11 @@ int store_text(const FieldObject& field, RecordObject* record, PyObject* value, 
   return 0;
 }
 
-/// A field that is one value.
+/// Assigns to a field that is one value.
 int store_one(const FieldObject& field, RecordObject* record, PyObject* value, char* place,
               const Where& where) {
   const FieldRow& row = *field.row;
-  if (row.kind == Kind::address) {  // a buffer must stay alive with the record
+  if (row.kind == Kind::address) {  // the record keeps a buffer alive
     Frame frame;
     Slot slot{};
     if (!to_address(value, where, frame, 0, false, &slot)) return -1;
@@ -184,7 +184,7 @@ int store_items(const FieldObject& field, RecordObject* record, PyObject* value,
   return 0;
 }
 
-/// A count may not promise more elements than the arrays that were set have.
+/// Rejects a count that is larger than the length of the assigned arrays.
 bool check_count(const FieldObject& field, RecordObject* record, PyObject* value,
                  const Where& where) {
   const FieldRow* const fields = api_of(field.record).fields + row_of(field.record).first;
@@ -225,7 +225,7 @@ bool overwrite_array([[maybe_unused]] const FieldObject& field,
   }
   const Keeps* const keep = outermost(record)->keep;
   const std::size_t size = field.type->size;
-  if (n == 0) {  // an empty list has no items at all
+  if (n == 0) {  // an empty list has no item array
     void* now = nullptr;
     std::memcpy(&now, place, sizeof now);
     if (!(PyList_CheckExact(value) || PyTuple_CheckExact(value)) || now != nullptr ||
@@ -236,7 +236,7 @@ bool overwrite_array([[maybe_unused]] const FieldObject& field,
   }
   if (keep == nullptr || keep->size() != 1) return false;  // elements keep nothing
   PyObject* const memory = keep->find(place);
-  // No copy of the record and no view of an element may refer to it.
+  // No copy of the record and no view of an element may refer to the memory.
   if (memory == nullptr || !PyBytes_CheckExact(memory) || Py_REFCNT(memory) != 1 ||
       PyBytes_GET_SIZE(memory) != n * static_cast<Py_ssize_t>(size))
     return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fields.cpp: how a field is found and read, and the usual values stored.
+// fields.cpp: lookup and loads of fields, and stores of common values.
 #include "fields.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ T value_at(const char* place) {
   return value;
 }
 
-/// load() for the kinds that most fields have; `type` is the row of the field's type.
+/// load() for the most common kinds of fields; `type` is the row of the field's type.
 [[gnu::always_inline]] inline PyObject* load_single(Kind kind, TypeId id, const TypeRow* type,
                                                     const char* place, PyObject* owner) {
   switch (kind) {
@@ -60,7 +60,7 @@ std::uint64_t element_count(RecordObject* record, const FieldObject& field) {
   return n;
 }
 
-/// The graphs of a conditional node that is not added yet.
+/// Returns the null graphs of a conditional node that is not added yet.
 PyObject* load_null_handles(TypeId type, std::uint64_t n) {
   Ref list{PyList_New(n <= 1 << 10 ? static_cast<Py_ssize_t>(n) : 0)};
   for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list.get()); ++i) {
@@ -71,15 +71,15 @@ PyObject* load_null_handles(TypeId type, std::uint64_t n) {
   return list.release();
 }
 
-/// The elements a pointer field points to. Structs among them are views, which keep the memory that
-/// was made for them: the field may be set to another list before they are gone.
+/// Returns the elements of a pointer field's array. Structs are views, which keep the array's
+/// memory alive: the field may be set to another list while they exist.
 PyObject* load_array(RecordObject* record, const FieldObject& field, const char* place) {
   const char* data = value_at<const char*>(place);
   const std::uint64_t n = data != nullptr ? element_count(record, field) : 0;
   const TypeId type = field.row->type;
   const Kind kind = static_cast<Kind>(field.row->flags >> 3);
   if (field.row->link < 0 && kind == Kind::handle && row_of(type).kind == TypeClass::integer)
-    return PyLong_FromVoidPtr(const_cast<char*>(data));  // one number, wherever it is
+    return PyLong_FromVoidPtr(const_cast<char*>(data));  // an address as a number
   if (n > 1 << 20) return PyList_New(0);
   if (data == nullptr &&
       std::strcmp(api_of(field.record).text + field.row->name, "phGraph_out") == 0)
@@ -96,7 +96,7 @@ PyObject* load_array(RecordObject* record, const FieldObject& field, const char*
   return list.release();
 }
 
-/// An array in the record of which the count field says how much is in use.
+/// Returns the used elements of an array in the record, whose number is in the count field.
 PyObject* load_counted(RecordObject* record, const FieldObject& field, const char* place) {
   const FieldRow& row = *field.row;
   const auto n = std::min<std::uint64_t>(element_count(record, field), row.length);
@@ -107,10 +107,10 @@ PyObject* load_counted(RecordObject* record, const FieldObject& field, const cha
   return reinterpret_cast<PyObject*>(view);
 }
 
-/// A column: one value per element of an array of structs.
+/// Returns a column: one value per element of an array of structs.
 PyObject* load_column(const FieldObject& field, RecordObject* record);
 
-/// Whatever is not one value.
+/// Loads a field that is not one value.
 [[gnu::noinline]] PyObject* load_other(const FieldObject& field, RecordObject* record) {
   const Ref hold = Ref::borrow(reinterpret_cast<PyObject*>(const_cast<FieldObject*>(&field)));
   if (record->count != 1) return load_column(field, record);
@@ -153,32 +153,33 @@ PyObject* load_column(const FieldObject& field, RecordObject* record) {
   return column.release();
 }
 
-/// A tuple or list of as many plain values as an array in the record has.
+/// Stores a tuple or list of plain values with the length of an array in the record.
 bool store_plain_items(PyObject* value, const FieldObject& field, char* place) {
   const FieldRow& row = *field.row;
   PyObject** items = nullptr;
   if (PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == row.length)
     items = &PyTuple_GET_ITEM(value, 0);
-#ifndef Py_GIL_DISABLED  // no other thread runs until all are read
+#ifndef Py_GIL_DISABLED  // under the GIL, no other thread runs until all are read
   else if (PyList_CheckExact(value) && PyList_GET_SIZE(value) == row.length)
     items = &PyList_GET_ITEM(value, 0);
 #endif
   if (items == nullptr) return false;
   const std::size_t size = size_of(row.kind, row.type);
   for (int i = 0; i < row.length; ++i, place += size) {
-    if (!store_plain(items[i], field, place)) return false;  // all are stored again
+    if (!store_plain(items[i], field, place)) return false;  // the caller stores all again
   }
   return true;
 }
 
-/// The usual values that need more than a look at them. False: not that, and nothing happened.
+/// Stores common values that need more than a type test. Returns false, without side effects, for
+/// other values.
 [[gnu::noinline]] bool store_usual(const FieldObject& field, RecordObject* record, PyObject* value,
                                    char* place) {
   const FieldRow& row = *field.row;
   if (row.kind == Kind::array) return overwrite_array(field, record, value, place);
   if (row.length != 0) return row.flags == 0 && store_plain_items(value, field, place);
   if (has_foreign_keeps()) [[unlikely]]
-    return false;  // what was set through another record may be this one's
+    return false;  // objects kept for another record may belong to this one
   const Keeps* const keep = outermost(record)->keep;
   if (row.flags == kCountsArray) {
     std::int64_t count = 0;
@@ -192,7 +193,7 @@ bool store_plain_items(PyObject* value, const FieldObject& field, char* place) {
     }
     return store_plain(value, field, place);
   }
-  if (keep != nullptr) return false;  // what was kept for the field must go
+  if (keep != nullptr) return false;  // the object kept for the field must be released
   if (row.flags == kCallback) return is_plain_handle(value) && store_plain(value, field, place);
   if (row.flags != 0) return false;
   if (row.kind == Kind::address || row.kind == Kind::kernel) {
@@ -224,7 +225,8 @@ int store_column(const FieldObject& field, RecordObject* record, PyObject* value
   return store_field(field, record, value);
 }
 
-/// Assigns to a field of all elements of an array of structs: one value each, or the same for all.
+/// Assigns to a field of all elements of an array of structs: one value for each, or the same for
+/// all.
 [[gnu::noinline]] int store_column(const FieldObject& field, RecordObject* record,
                                    PyObject* value) {
   const bool is_one = value == nullptr || PyUnicode_Check(value) || PyBytes_Check(value) ||
@@ -284,10 +286,11 @@ PyGetSetDef field_getset[] = {
 };
 
 #ifndef Py_GIL_DISABLED
-/// What a name means in a state of a class: a field, the method getPtr, or something else. A
-/// class's tag changes with every change of it or of its bases, and no two states share one.
+/// A cache entry of the attribute lookup: what a name is in a version of a class (a field, the
+/// method getPtr, or something else). The version tag of a class changes with every change of the
+/// class or its bases, and is unique.
 struct Known {
-  PyObject* name;  // held: its address means no other string
+  PyObject* name;  // owned, so that its address is not reused
   FieldObject* field;
   unsigned tag;
   bool is_address;
@@ -297,14 +300,14 @@ Known known[1024];
 PyObject* address_method = nullptr;  // Record.getPtr
 
 unsigned tag_of(const PyTypeObject* type) {
-#if PY_VERSION_HEX < 0x030B0000  // the tag of a state that is gone stays
+#if PY_VERSION_HEX < 0x030B0000  // a stale version tag stays in the class
   if ((type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) == 0) return 0;
 #endif
   return type->tp_version_tag;
 }
 
 [[gnu::noinline]] Known find(PyTypeObject* type, PyObject* name, Known& place) {
-  PyObject* const found = _PyType_Lookup(type, name);  // gives the class a tag, too
+  PyObject* const found = _PyType_Lookup(type, name);  // also assigns a version tag to the class
   Known now{};
   if (found != nullptr && Py_IS_TYPE(found, field_type))
     now.field = reinterpret_cast<FieldObject*>(found);
@@ -409,7 +412,7 @@ bool store_plain(PyObject* value, const FieldObject& field, char* place) {
     default:
       return false;
   }
-  std::memcpy(place, &slot, 4);  // the low bytes come first
+  std::memcpy(place, &slot, 4);  // little-endian: the low bytes come first
   return true;
 }
 
@@ -418,7 +421,7 @@ bool add_fields(PyObject* type, TypeId id) {
   const TypeRow& row = row_of(id);
   for (int i = 0; i < row.count; ++i) {
     const FieldRow& f = api.fields[row.first + i];
-    if (is_hidden(f)) continue;  // known by the array it counts
+    if (is_hidden(f)) continue;  // accessed through the array that it counts
     auto* field = PyObject_New(FieldObject, field_type);
     if (field == nullptr) return false;
     Ref owner{reinterpret_cast<PyObject*>(field)};
@@ -442,7 +445,8 @@ bool add_fields(PyObject* type, TypeId id) {
     field->read = single && (f.flags & kUserData) == 0 ? f.kind : Kind::none;
     field->write = single && f.flags == 0 && f.kind != Kind::kernel ? f.kind : Kind::none;
     field->offset = f.offset;
-    // Straight into the new class: setting attributes one by one would empty caches each time.
+    // Directly into the dict of the new class: setting attributes would invalidate caches each
+    // time.
     if (PyDict_SetItemString(reinterpret_cast<PyTypeObject*>(type)->tp_dict, api.text + f.name,
                              owner.get()) < 0)
       return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame.cpp: what lives as long as one call (memory, references, buffers), and arguments that need
-// it: addresses and text.
+// frame.cpp: the memory, references and buffers of one call, and the arguments that need them:
+// addresses and text.
 #include <cstdlib>
 #include <new>
 
@@ -65,14 +65,13 @@ bool has_index(PyObject* value) {
   return number != nullptr && number->nb_index != nullptr;
 }
 
-/// The bytes of a buffer object, contiguous.
+/// Returns the address of a contiguous buffer.
 bool buffer_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t needed,
                     bool writes, Slot* out) {
   Py_buffer* view = frame.buffer(value, PyBUF_ANY_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0));
   if (view == nullptr && writes && PyBytes_Check(value) && PyBytes_GET_SIZE(value) > 1) {
-    // A bytes object made to be filled (b" " * size): the documented way of this API, though bytes
-    // should not change. Empty and one-byte objects are shared by the whole interpreter, so those
-    // are refused.
+    // A bytes object to be filled (b" " * size) is the documented usage of this API, although bytes
+    // are immutable. Empty and one-byte objects, which the interpreter shares, are rejected.
     PyErr_Clear();
     view = frame.buffer(value, PyBUF_ANY_CONTIGUOUS);
   }
@@ -120,7 +119,7 @@ bool to_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t
   }
   if (PyUnicode_Check(value)) return wrong_type(value, "an address or a buffer", where);
   if (PyObject_CheckBuffer(value)) {
-    // A NumPy scalar is an integer that also happens to have a (read-only) buffer.
+    // A NumPy scalar is an integer that also has a (read-only) buffer.
     if (has_index(value)) {
       Py_buffer* view = frame.buffer(value, PyBUF_SIMPLE | PyBUF_WRITABLE);
       if (view == nullptr) {

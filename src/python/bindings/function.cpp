@@ -24,7 +24,7 @@ const char* argument_name(const FunctionObject& f, int argument) {
   return "?";
 }
 
-/// Keyword arguments, defaults and arity errors: everything but the plain positional call.
+/// Binds keyword arguments and defaults, and reports arity errors: all but plain positional calls.
 bool bind(const FunctionObject& f, PyObject* const* args, Py_ssize_t given, PyObject* names,
           PyObject** bound) {
   const int wanted = f.row->arguments;
@@ -107,7 +107,7 @@ const char* role_text(Role role) {
   }
 }
 
-/// What a plain value is in Python.
+/// Returns the name of a plain value's Python type.
 const char* kind_text(Kind kind) {
   switch (kind) {
     case Kind::f32:
@@ -204,8 +204,8 @@ PyObject* long_entry(PyObject* self, PyObject* const* args, Py_ssize_t given, Py
   return f.fast != nullptr ? fast_call(f, args) : call_function(f, args);
 }
 
-/// Says once, as a Python warning, that the driver is of an older major version than these modules.
-/// False when that has been made an error.
+/// Warns once if the major version of the driver is older than that of these modules. False if the
+/// warning is turned into an error.
 static bool is_told_of_an_older_driver(const Api& api) {
   static std::atomic<bool> told{false};
   if (std::string_view{api.module} != "cuda.bindings.driver" || told.exchange(true)) return true;
@@ -235,7 +235,7 @@ bool resolve(FunctionObject& f) {
     return false;
   }
   if (PyErr_Occurred())
-    return false;  // a warning turned into an error while the library was loaded
+    return false;  // a warning during the load of the library was turned into an error
   if (f.address == nullptr) {
     const std::string text =
         "Function \"" + std::string{f.api->text + f.row->symbol} + "\" not found";
@@ -245,7 +245,7 @@ bool resolve(FunctionObject& f) {
   return true;
 }
 
-/// The parameter by value whose handles are of this type; -1: none.
+/// Returns the index of the by-value parameter with this handle type; -1: none.
 static std::int8_t parameter_of(const FunctionObject& f, std::string_view type) {
   for (int i = 0; i < f.row->parameters; ++i) {
     const ParamRow& p = f.params[i];
@@ -255,7 +255,7 @@ static std::int8_t parameter_of(const FunctionObject& f, std::string_view type) 
   return -1;
 }
 
-/// The kernel that a function takes arguments for: its parameter `f`; -1: none.
+/// Returns the index of the kernel (parameter `f`) whose arguments a function takes; -1: none.
 static std::int8_t kernel_parameter(const FunctionObject& f) {
   int kernel = -1;
   for (int i = 0; i < f.row->parameters; ++i) {
@@ -266,9 +266,9 @@ static std::int8_t kernel_parameter(const FunctionObject& f) {
   return -1;
 }
 
-/// Memory in the order of a stream: the driver waits for nothing that Python could be needed for
-/// unless a host function is pending, and then every call gives the lock up. cuda.core does the
-/// same.
+/// Returns whether a function keeps the GIL: stream-ordered allocation and free. The driver does
+/// not wait for anything that needs Python, unless a host function is pending, and then every call
+/// releases the GIL. cuda.core does the same.
 static bool keeps_lock([[maybe_unused]] std::string_view name) {
 #ifdef Py_GIL_DISABLED
   return false;
@@ -277,8 +277,8 @@ static bool keeps_lock([[maybe_unused]] std::string_view name) {
 #endif
 }
 
-/// Work that a stream queues as it does a launch: the call waits when too much is queued, and only
-/// then. Copies to and from the host are not among them.
+/// Returns whether a function enqueues work like a launch: it blocks only if the queue is full.
+/// Copies to and from the host are not included.
 static bool queues_work(std::string_view name) {
   return (name.starts_with("cuMemset") && name.ends_with("Async")) || name == "cuMemcpyDtoDAsync";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// handles.cpp: handles (CUstream), integers with a class of their own (CUdevice, CUdeviceptr) and
-// function pointers (CUhostFn).
+// handles.cpp: classes of handles (CUstream), integers (CUdevice, CUdeviceptr) and function
+// pointers (CUhostFn).
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -35,7 +35,7 @@ PyObject* make(PyTypeObject* type, PyObject* value, PyObject* place) {
     const Where where{name_of(id), "(): ", "init_value"};
     if (PyLong_CheckExact(value) && row.size == 8 && python::as_int64(value, &slot.i) &&
         slot.i >= 0) {
-      // the usual one
+      // the common case
     } else if (is_handle(value)) {
       slot.u = handle_value(self_of(value));
     } else if (row.kind == TypeClass::function && PyCallable_Check(value) &&
@@ -68,12 +68,12 @@ PyObject* handle_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return make(type, value, place);
 }
 
-/// CUstream(7): most handles are made of one number.
+/// vectorcall of handle classes. Most handles are created from one number: CUstream(7).
 PyObject* handle_call(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
   const auto given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
   auto* const cls = reinterpret_cast<PyTypeObject*>(type);
   if (names == nullptr && given <= 1) return make(cls, given == 1 ? args[0] : nullptr, nullptr);
-  if (given == 0 && PyTuple_GET_SIZE(names) == 1) {  // one of the two, by its name
+  if (given == 0 && PyTuple_GET_SIZE(names) == 1) {  // one of the two parameters by keyword
     PyObject* const name = PyTuple_GET_ITEM(names, 0);
     if (PyUnicode_CompareWithASCIIString(name, "init_value") == 0)
       return make(cls, args[0], nullptr);
@@ -91,7 +91,7 @@ PyObject* handle_int(PyObject* o) {
 
 PyObject* handle_repr(PyObject* o) {
   const HandleObject* h = self_of(o);
-  // The C type's own name: cudaStream_t is a CUstream, and says so.
+  // The name of the C type: cudaStream_t is an alias of CUstream.
   const bool pointer = is_pointer(h);
   const std::string_view name = name_of(pointer ? h->root : h->type);
   char digits[24];
@@ -103,7 +103,7 @@ PyObject* handle_repr(PyObject* o) {
               .ptr;
   else
     end = std::to_chars(digits, digits + sizeof digits, handle_value(h)).ptr;
-  std::string text;  // most fit where no memory is needed
+  std::string text;  // usually short enough to need no allocation
   text.append("<").append(name).append(pointer ? " 0x" : " ").append(digits, end).append(">");
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
@@ -111,7 +111,7 @@ PyObject* handle_repr(PyObject* o) {
 PyObject* handle_compare(PyObject* a, PyObject* b, int op) {
   if (op != Py_EQ && op != Py_NE) Py_RETURN_NOTIMPLEMENTED;
   if (!is_plain_handle(b)) {
-    if (Py_IsNone(b) || PyLong_CheckExact(b))  // they would say so, too
+    if (Py_IsNone(b) || PyLong_CheckExact(b))  // never equal to a handle
       return Py_NewRef(op == Py_NE ? Py_True : Py_False);
     if (!is_handle(b)) Py_RETURN_NOTIMPLEMENTED;
   }
@@ -120,7 +120,7 @@ PyObject* handle_compare(PyObject* a, PyObject* b, int op) {
   return Py_NewRef(same == (op == Py_EQ) ? Py_True : Py_False);
 }
 
-/// That of the int it stands for.
+/// Returns the hash of the int value.
 Py_hash_t handle_hash(PyObject* o) {
   const HandleObject* const h = self_of(o);
   const std::uint64_t value = handle_value(h);
@@ -153,7 +153,8 @@ PyMethodDef methods[] = {
     {},
 };
 
-/// In every class, though the base has it too: the interpreter then finds the class it expects.
+/// Defined in every class, although the base has it too, so that CPython's method descriptor has
+/// the expected class.
 PyMethodDef class_methods[] = {methods[0], {}};
 
 PyMethodDef stream_methods[] = {
@@ -180,7 +181,7 @@ PyObject* make_handle_class(TypeId id, PyObject* base) {
       {Py_tp_doc, const_cast<char*>(doc.c_str())},
       {0, nullptr},
   };
-  // tp_name must live as long as the type.
+  // tp_name must outlive the type.
   auto* name = new std::string{std::string{api.module} + "." + std::string{text}};
   PyType_Spec spec{name->c_str(), sizeof(HandleObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                    slots};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// keeps.hpp: what the pointer fields of a record keep alive: objects, by the address of the field.
+// keeps.hpp: the objects that pointer fields of a record keep alive, keyed by the field's address.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,7 +11,7 @@
 
 namespace cucore::bindings {
 
-/// A few entries, sorted by address: most records that point to something point to one thing.
+/// A vector sorted by address; most records have at most one entry.
 class Keeps {
  public:
   struct Entry {
@@ -30,14 +30,14 @@ class Keeps {
   [[nodiscard]] std::uint32_t size() const { return count_; }
   [[nodiscard]] const Entry& operator[](std::uint32_t i) const { return entries_[i]; }
 
-  /// What the field points to, or null. Borrowed.
+  /// Returns the object of a field, or null. Borrowed.
   [[nodiscard]] PyObject* find(const void* field) const {
     const Entry* const at = place_of(field);
     return at != entries_ + count_ && at->field == field ? at->what : nullptr;
   }
 
-  /// Keeps `what` (borrowed) for the field instead of what it kept before; None: nothing. False
-  /// with MemoryError set.
+  /// Sets the object of a field and releases the previous one. None removes the entry. Takes a new
+  /// reference to `what`. False with MemoryError set.
   bool set(const void* field, PyObject* what) {
     Entry* at = place_of(field);
     PyObject* before = nullptr;
@@ -55,11 +55,11 @@ class Keeps {
       *at = {field, Py_NewRef(what)};
       ++count_;
     }
-    Py_XDECREF(before);  // may run anything, so that all is in order before
+    Py_XDECREF(before);  // last, because it may run arbitrary code
     return true;
   }
 
-  /// Releases what the fields in `size` bytes from `from` on keep.
+  /// Releases the objects of the fields in [from, from + size).
   void forget(const void* from, std::size_t size) {
     const char* const end = static_cast<const char*>(from) + size;
     for (Entry* at = place_of(from);
@@ -68,10 +68,10 @@ class Keeps {
       set(at->field, Py_None);
   }
 
-  /// Keeps for the fields of a copy at `to` what those in `size` bytes from `from` on keep in
-  /// `other`, which may be this. False with MemoryError set.
+  /// Copies the entries of `other` (which may be *this) for the fields in [from, from + size) to
+  /// the corresponding fields at `to`. False with MemoryError set.
   bool copy(const Keeps& other, const void* from, std::size_t size, const void* to) {
-    // Entries of the copy lie all before or all after those of the original, which may have moved.
+    // The copy's entries are all before or all after those of the original, which may move.
     for (std::ptrdiff_t n = 0;; ++n) {
       const Entry* const at = other.place_of(from) + n;
       if (at == other.entries_ + other.count_) break;

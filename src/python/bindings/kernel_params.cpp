@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel_params.cpp: the forms in which Python passes kernel arguments: an address, a buffer of
-// addresses, or (values, types) with ctypes types or None.
+// kernel_params.cpp: conversion of kernel arguments, given as an address, a buffer of addresses, or
+// (values, types) with ctypes types or None.
 #include "../type_table.hpp"
 #include "core/unloaded.hpp"
 #include "cucore/driver.hpp"
@@ -9,7 +9,7 @@
 namespace cucore::bindings {
 namespace {
 
-struct CTypes {  // looked up once; ctypes is imported only by who uses it
+struct CTypes {  // looked up once, when a program uses ctypes
   PyObject *structure, *union_, *simple, *pointer, *sizeof_, *addressof, *data, *func;
 };
 
@@ -27,12 +27,11 @@ const CTypes* ctypes() {
                           PyObject_GetAttrString(module.get(), "Array"),
                           PyObject_GetAttrString(low.get(), "CFuncPtr")};
   if (PyErr_Occurred()) return nullptr;
-  loaded.store(made, std::memory_order_release);  // a second thread finds the same classes
+  loaded.store(made, std::memory_order_release);  // idempotent: all threads store the same classes
   return made;
 }
 
-/// Where the bytes of the arguments and what keeps them alive go: the frame of a call, or an object
-/// of a record.
+/// The owner of the arguments' bytes and references: the frame of a call, or an object of a record.
 struct Sink {
   Frame* frame = nullptr;
   PyObject* list = nullptr;
@@ -56,7 +55,7 @@ bool fail(const Where& where, Py_ssize_t index, const char* text, PyObject* valu
   return false;
 }
 
-/// The one-character code of a simple ctypes type ("i", "Q", "f", ...), or 0.
+/// Returns the one-character code of a simple ctypes type ("i", "Q", "f", ...), or 0.
 char simple_code(PyObject* type) {
   static python::TypeTable<char> known;
   auto* key = reinterpret_cast<PyTypeObject*>(type);
@@ -108,20 +107,20 @@ constexpr Kind kind_of_code(char code) {
 
 bool has_value_method(PyObject* value) { return PyObject_HasAttrString(value, "getPtr"); }
 
-/// isinstance that cannot fail: an object whose class lies about itself is no instance.
+/// isinstance that does not raise: returns false if the test raises an exception.
 bool is_instance(PyObject* value, PyObject* type) {
   const int answer = PyObject_IsInstance(value, type);
   if (answer < 0) PyErr_Clear();
   return answer == 1;
 }
 
-/// The bytes of a ctypes instance.
+/// Returns the address of a ctypes instance's data.
 void* data_of(PyObject* instance) {
   Ref address{PyObject_CallOneArg(ctypes()->addressof, instance)};
   return address ? PyLong_AsVoidPtr(address.get()) : nullptr;
 }
 
-/// An argument with type None: the value knows where it is.
+/// Converts an argument with type None: the value itself has an address.
 bool untyped(PyObject* value, Py_ssize_t index, const Where& where, Sink& sink, void** out) {
   if (is_handle(value)) {
     *out = reinterpret_cast<HandleObject*>(value)->place;
@@ -174,7 +173,7 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
   if (!PyType_Check(type))
     return fail(where, index, "the type must be a ctypes type or None", type);
   const bool number_itself =
-      PyLong_CheckExact(value) || PyFloat_CheckExact(value);  // the usual case, and quick
+      PyLong_CheckExact(value) || PyFloat_CheckExact(value);  // the common case
   if (!number_itself && is_instance(value, type)) {           // already of that type
     if (!sink.hold(value)) return false;
     return (*out = data_of(value)) != nullptr;
@@ -217,8 +216,8 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
         return false;
       put(slot, Kind::u64, kNoType, place);
     } else {
-      // ctypes integers do not check for overflow: they keep the low bits
-      // Text and fractions have an int() too, and are no integers.
+      // ctypes integers do not check for overflow: they keep the low bits. Strings and fractions,
+      // which int() accepts, are rejected.
       const bool whole = PyLong_Check(number) || PyIndex_Check(number) || has_value_method(number);
       Ref integer{!whole                 ? nullptr
                   : PyLong_Check(number) ? Py_NewRef(number)
@@ -235,14 +234,14 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
     return true;
   }
   Ref instance{PyObject_CallOneArg(
-      type, value)};  // a structure, pointer or other ctypes type makes its own value
+      type, value)};  // a structure, pointer or other ctypes type converts the value itself
   if (!instance) return false;
   if (!sink.hold(instance.get())) return false;
   return (*out = data_of(instance.get())) != nullptr;
 }
 
-/// The usual argument: a plain int or float with a simple ctypes type. False: not that, and nothing
-/// happened.
+/// Converts the common argument: a plain int or float with a simple ctypes type. Returns false,
+/// without side effects, for others.
 bool plain(PyObject* value, PyObject* type, Slot& out) {
   if (!PyType_Check(type)) return false;
   const char code = simple_code(type);
@@ -261,7 +260,7 @@ bool plain(PyObject* value, PyObject* type, Slot& out) {
       case 'L':
       case 'q':
       case 'Q':
-        return true;  // the low bytes come first; ctypes too drops the others
+        return true;  // little-endian; ctypes also drops the high bytes
       case 'd':
         out.d = static_cast<double>(out.i);
         return true;
@@ -359,10 +358,9 @@ bool to_kernel_params(PyObject* value, const Where& where, Frame& frame, Slot* o
 
 namespace {
 
-/// Kernels that were asked how many parameters they have: to ask takes the driver microseconds,
-/// since one of the answers is an error. An entry is one number, so that threads see all of it or
-/// none: a digest of the kernel's handle, the count, and how often code had been unloaded, and in
-/// its lowest bits what is known.
+/// Cache of the kernels' parameter counts: the query takes the driver microseconds, since its last
+/// result is an error. An entry is one number, for atomicity: a digest of the kernel's handle, the
+/// count and the number of code unloads, with the facts in the lowest bits.
 std::atomic<std::uint64_t> remembered[256];
 constexpr std::uint64_t kFacts = KernelFacts::known | KernelFacts::quiet | KernelFacts::asked;
 using detail::unloaded_code;
@@ -378,7 +376,7 @@ std::atomic<std::uint64_t>& place_of(std::uint64_t kernel) {
   return remembered[((kernel >> 4) ^ (kernel >> 12)) % std::size(remembered)];
 }
 
-/// `unloaded`: as it was before the driver was asked.
+/// `unloaded`: the number of code unloads before the driver was queried.
 void remember(std::uint64_t kernel, Py_ssize_t n, std::uint64_t unloaded, std::uint64_t facts) {
   place_of(kernel).store(digest(kernel, n, unloaded) | facts, std::memory_order_relaxed);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// lazy_module.cpp: the class of modules whose names are made when first touched.
+// lazy_module.cpp: the class of modules whose names are created on first use.
 //
-// A module with a `__getattr__` of its own pays for it at every attribute: the interpreter looks up
-// the type and the dict each time, and never turns the access into a cached one. Modules of this
-// class look into their dict first, remember what was there, and only for a name that is not there
-// ask the function they were given.
+// A module with a `__getattr__` pays for it at every attribute access: the interpreter looks up the
+// type and the dict each time, and never specializes the access. Modules of this class look into
+// their dict first, cache the result, and call the module's `_missing` function only for a name
+// that is not in the dict.
 #include <iterator>
 
 #include "engine.hpp"
@@ -12,13 +12,14 @@
 namespace cucore::bindings {
 namespace {
 
-/// The module's function that makes a name, under this key in its dict.
+/// Returns the key of the function in the module's dict that creates names.
 PyObject* missing_key() {
   static PyObject* const key = PyUnicode_InternFromString("_missing");
   return key;
 }
 
-/// The entry of a dict. New reference; null, perhaps with an exception set, when there is none.
+/// Returns an item of a dict. New reference; null, possibly with an exception set, if there is
+/// none.
 PyObject* entry_of(PyObject* dict, PyObject* name) {
 #if PY_VERSION_HEX >= 0x030D0000
   PyObject* found = nullptr;
@@ -29,7 +30,7 @@ PyObject* entry_of(PyObject* dict, PyObject* name) {
 #endif
 }
 
-/// What every module has (`__dict__`, `__class__`); then what the module makes.
+/// Looks up attributes of every module (`__dict__`, `__class__`), then calls the module's function.
 [[gnu::noinline]] PyObject* find_or_make(PyObject* self, PyObject* dict, PyObject* name) {
   if (PyErr_Occurred()) return nullptr;
   PyObject* found = PyObject_GenericGetAttr(self, name);
@@ -45,13 +46,13 @@ PyObject* entry_of(PyObject* dict, PyObject* name) {
 }
 
 #if PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
-/// What a name was in a state of a dict. A dict's tag changes with every change of the dict, and no
-/// two states of any dicts share one, so that an entry with the right tag is right, and its value
-/// alive.
+/// A cache entry: the value of a name in a version of a dict. The version tag changes with every
+/// change of the dict and is unique among all dicts, so that an entry with the current tag is
+/// valid, and its value alive.
 struct Remembered {
   std::uint64_t tag;
   PyObject* dict;
-  PyObject* name;  // held: its address means no other string
+  PyObject* name;  // owned, so that its address is not reused
   PyObject* value;
 };
 Remembered remembered[256];

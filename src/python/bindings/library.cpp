@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// library.cpp: loads NVIDIA's libraries when one of their functions is first called.
+// library.cpp: loads NVIDIA's libraries at the first call of one of their functions.
 #include "library.hpp"
 
 #include <dlfcn.h>
@@ -14,14 +14,14 @@
 namespace cucore::bindings {
 namespace {
 
-/// Tells the search where Python's packages are: cuda.pathfinder does it when it is asked for
-/// anything. Once per process.
+/// Passes the directories of Python packages to the search, once per process; cuda.pathfinder does
+/// so at every lookup.
 void prepare_search() {
   static std::atomic<bool> done{false};
   if (done.exchange(true)) return;
   Ref environment{PyImport_ImportModule("cuda.pathfinder._environment")};
   Ref result{environment ? PyObject_CallMethod(environment.get(), "refresh", nullptr) : nullptr};
-  if (!result) PyErr_Clear();  // the search then relies on the environment's variables
+  if (!result) PyErr_Clear();  // the search then uses only environment variables
 }
 
 }  // namespace

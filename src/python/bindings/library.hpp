@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// library.hpp: functions of libraries that pathfinder finds (NVRTC, nvJitLink, NVVM, nvFatbin,
-// NVML, cuFile).
+// library.hpp: functions of the libraries that pathfinder locates (NVRTC, nvJitLink, NVVM,
+// nvFatbin, NVML, cuFile).
 #pragma once
 #include "rows.hpp"
 
@@ -8,8 +8,8 @@
 
 namespace cucore::bindings {
 
-/// Address of a function in a library that is loaded when first used; null when the library lacks
-/// the function. Throws when the library is nowhere.
+/// Returns the address of a function; null if the library does not export it. Loads the library on
+/// first use. Throws if the library is not found.
 void* library_symbol(const char* library, const char* symbol);
 
 }  // namespace cucore::bindings

@@ -112,7 +112,7 @@ PyObject* layout(PyObject*, PyObject* type) {
   return list ? Py_BuildValue("(iN)", static_cast<int>(row.size), list.release()) : nullptr;
 }
 
-/// How a function is described, as Python data.
+/// Returns the description of a function as Python objects.
 PyObject* describe(PyObject*, PyObject* args) {
   const char *module = nullptr, *name = nullptr;
   if (!PyArg_ParseTuple(args, "ss", &module, &name)) return nullptr;
@@ -134,11 +134,10 @@ PyObject* describe(PyObject*, PyObject* args) {
   return list.release();
 }
 
-/// CUCORE_DEVICE=auto found no GPU: said once, as a Python warning. Runs on the thread that loads
-/// the driver.
+/// Warns once that CUCORE_DEVICE=auto found no GPU. Runs on the thread that loads the driver.
 void warn_fallback(const char* text) {
   const PyGILState_STATE state = PyGILState_Ensure();
-  // cucore.warning knows the category and finds the line of the user's program.
+  // cucore.warning sets the category and attributes the warning to the user's program.
   Ref module{PyImport_ImportModule("cucore.warning")};
   Ref done{module ? PyObject_CallMethod(module.get(), "warn", "s", text) : nullptr};
   const bool failed = !done;
@@ -162,7 +161,8 @@ PyObject* symbols(PyObject*, PyObject* args) {
   return list.release();
 }
 
-/// function_pointer(module, symbol): the address of a C function, 0 when its library lacks it.
+/// function_pointer(module, symbol): the address of a C function; 0 if its library does not export
+/// it.
 PyObject* function_pointer(PyObject*, PyObject* args) {
   const char *module = nullptr, *symbol = nullptr;
   if (!PyArg_ParseTuple(args, "ss", &module, &symbol)) return nullptr;

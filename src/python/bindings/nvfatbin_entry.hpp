@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvfatbin_entry.hpp: where nvFatbin's functions come from.
+// nvfatbin_entry.hpp: resolution of nvFatbin's functions.
 #pragma once
 #include "cucore/abi/nvfatbin.h"
 #include "library.hpp"

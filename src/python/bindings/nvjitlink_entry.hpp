@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvjitlink_entry.hpp: where nvJitLink's functions come from.
+// nvjitlink_entry.hpp: resolution of nvJitLink's functions.
 #pragma once
 #include "cucore/abi/nvjitlink.h"
 #include "library.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvml_entry.hpp: where NVML's functions come from.
+// nvml_entry.hpp: resolution of NVML's functions.
 #pragma once
 #include "cucore/abi/nvml.h"
 #include "library.hpp"

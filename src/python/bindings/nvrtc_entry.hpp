@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvrtc_entry.hpp: where NVRTC's functions come from.
+// nvrtc_entry.hpp: resolution of NVRTC's functions.
 #pragma once
 #include "cucore/abi/nvrtc.h"
 #include "library.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvvm_entry.hpp: where NVVM's functions come from.
+// nvvm_entry.hpp: resolution of NVVM's functions.
 #pragma once
 #include "cucore/abi/nvvm.h"
 #include "library.hpp"

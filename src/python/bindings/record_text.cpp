@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_text.cpp: what a struct looks like in print: "name : value" per field.
+// record_text.cpp: repr() of structs: "name : value" per field.
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -22,7 +22,7 @@ void put_number(std::string& out, auto number, int base = 10) {
   out.append(digits, static_cast<std::size_t>(end - digits));
 }
 
-/// Text of a Python object, or nothing when there is none; false with an exception set.
+/// Appends a Python string; false with an exception set on failure, also if `text` is null.
 bool put_text(std::string& out, PyObject* text) {
   Py_ssize_t size = 0;
   const char* const bytes = text != nullptr ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
@@ -31,7 +31,7 @@ bool put_text(std::string& out, PyObject* text) {
   return true;
 }
 
-/// As the class of enums prints its members.
+/// Appends a member as the enum class prints it.
 bool put_member(std::string& out, TypeId type, std::int32_t value) {
   while (row_of(type).base != kNoType) type = row_of(type).base;
   static PyObject* const key = PyUnicode_InternFromString("name");
@@ -45,7 +45,7 @@ bool put_member(std::string& out, TypeId type, std::int32_t value) {
   return true;
 }
 
-/// Anything else: the value as Python has it.
+/// Appends any other value as Python prints it.
 bool put_object(std::string& out, const FieldRow& row, PyObject* value) {
   if (value == nullptr) return false;
   if (row.kind == Kind::chars && PyBytes_Check(value)) {
@@ -61,7 +61,7 @@ bool put_object(std::string& out, const FieldRow& row, PyObject* value) {
   return put_text(out, text.get());
 }
 
-/// A value that is printed without an object of Python's. False: not that kind.
+/// Appends a value without creating a Python object. Returns false for other kinds.
 bool put_plain(std::string& out, const FieldRow& row, const char* place) {
   switch (row.kind) {
     case Kind::i32:

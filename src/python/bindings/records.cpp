@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// records.cpp: structs and unions. A record object is a place in memory, with what its pointer
-// fields keep alive; the fields are in fields.cpp.
+// records.cpp: structs and unions. A record object refers to memory, and owns the objects that its
+// pointer fields keep alive; the fields are in fields.cpp.
 #include <new>
 #include <string>
 
@@ -18,21 +18,22 @@ RecordObject* self_of(PyObject* o) { return reinterpret_cast<RecordObject*>(o); 
 
 Spares<RecordObject, record_dealloc> spares;
 
-/// What pointer fields keep alive that were set through a record which only looks at memory (made
-/// with _ptr= or from_ptr()). It must live as long as that memory, not as long as such a record, so
-/// the record that owns the memory takes it over when it is used next; in memory that is no
-/// record's it stays until the field is set again.
+/// Objects kept alive by pointer fields that were set through a non-owning view (created with _ptr=
+/// or from_ptr()). They must live as long as the memory, not as long as the view. The record that
+/// owns the memory takes them over on its next use; for memory that no record owns they stay here
+/// until the field is set again.
 Keeps& foreign = *new Keeps;
 
 std::size_t bytes_of(const RecordObject* record) {
   return std::size_t{row_of(record->type).size} * record->count;
 }
 
-/// Runs `use` with the table of all threads.
+/// Runs `use` with exclusive access to the global table.
 template <class Use>
 auto with_foreign(Use use) {
   decltype(use()) result{};
-#ifdef Py_GIL_DISABLED  // a critical section: released objects may run any code, also this
+#ifdef Py_GIL_DISABLED  // a critical section, because released objects may run any code, including
+                        // this
   Py_BEGIN_CRITICAL_SECTION(reinterpret_cast<PyObject*>(record_base));
 #endif
   result = use();
@@ -43,24 +44,24 @@ auto with_foreign(Use use) {
   return result;
 }
 
-/// Nothing that was set before through other records matters for this memory any more.
+/// Removes the entries that views have added for this memory.
 [[gnu::noinline]] void forget_foreign(const void* from, std::size_t size) {
   with_foreign([=] { return foreign.forget(from, size), true; });
 }
 
-/// Null with MemoryError set.
+/// Returns the record's table of kept objects, created on first use. Null with MemoryError set.
 Keeps* own_keeps(RecordObject* record) {
   if (record->keep == nullptr) record->keep = new (std::nothrow) Keeps;
   if (record->keep == nullptr) PyErr_NoMemory();
   return record->keep;
 }
 
-/// Takes over what was set in the record's own memory through other records.
+/// Takes over the entries that views have added for the record's own memory.
 [[gnu::noinline]] void take_over(RecordObject* record) {
   with_foreign([record] {
     Keeps* const keep = own_keeps(record);
     if (keep == nullptr || !keep->copy(foreign, record->place, bytes_of(record), record->place)) {
-      PyErr_Clear();  // it stays in `foreign` until the memory is freed
+      PyErr_Clear();  // they stay in `foreign` until the memory is freed
       return true;
     }
     foreign.forget(record->place, bytes_of(record));
@@ -70,7 +71,7 @@ Keeps* own_keeps(RecordObject* record) {
   });
 }
 
-/// What an outermost record keeps; null: nothing so far.
+/// Returns the table of kept objects of an outermost record; null if it is empty.
 Keeps* keeps_of(RecordObject* record) {
   if (!record->owns) return &foreign;
   if (has_foreign_keeps()) [[unlikely]]
@@ -93,8 +94,8 @@ RecordObject* allocate(PyTypeObject* type, TypeId id) {
 bool own_memory(RecordObject* record) {
   const TypeRow& row = row_of(record->type);
   const std::size_t size = std::size_t{row.size} * record->count;
-  // CUtensorMap asks for an address that is a multiple of 64, as its size is. Where the memory
-  // begins that Python gave stands before it.
+  // CUtensorMap requires an alignment of 64 bytes; its size is a multiple of 64. The address of
+  // Python's memory block is stored before it.
   const bool aligned = row.size != 0 && row.size % 64 == 0;
   auto* const memory = static_cast<char*>(PyMem_Malloc(aligned ? size + 64 + sizeof(void*) : size));
   if (memory == nullptr) return PyErr_NoMemory(), false;
@@ -122,7 +123,7 @@ bool is_dim3(TypeId id) {
   return name[0] == 'd' && std::strcmp(name, "dim3") == 0;
 }
 
-/// `place`: an address to look at; in the Pythonic modules the number of elements.
+/// `place`: the address to view; in the Pythonic modules, the number of elements.
 PyObject* make(PyTypeObject* type, PyObject* place) {
   const TypeId id = type_of(type);
   if (id == kNoType)
@@ -153,7 +154,7 @@ PyObject* make(PyTypeObject* type, PyObject* place) {
     Py_DECREF(record);
     return nullptr;
   }
-  if (address.p == nullptr && is_dim3(id)) {  // C++ makes it (1, 1, 1)
+  if (address.p == nullptr && is_dim3(id)) {  // the default in C++ is (1, 1, 1)
     for (int i = 0; i < 3; ++i) static_cast<unsigned*>(record->place)[i] = 1;
   }
   return reinterpret_cast<PyObject*>(record);
@@ -171,7 +172,7 @@ PyObject* record_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return make(type, place);
 }
 
-/// CUDA_MEMCPY3D(): most records are made of nothing.
+/// vectorcall of record classes. Most records are created without arguments: CUDA_MEMCPY3D().
 PyObject* record_call(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
   const auto given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
   auto* const cls = reinterpret_cast<PyTypeObject*>(type);
@@ -191,7 +192,7 @@ int record_buffer(PyObject* o, Py_buffer* view, int flags) {
 
 void* as_slot(auto* function) { return reinterpret_cast<void*>(function); }
 
-// ---- records of the Pythonic modules: arrays, made from memory, compared by content
+// ---- records of the Pythonic modules: arrays, created from memory, compared by content
 // -----------------------------------------
 
 Py_ssize_t record_length(PyObject* o) { return self_of(o)->count; }
@@ -205,7 +206,7 @@ PyObject* record_item(PyObject* o, Py_ssize_t index) {
   return element_view(record, static_cast<std::uint32_t>(index));
 }
 
-/// array[i] = record: a copy of the record's bytes.
+/// array[i] = record: copies the record's bytes.
 int record_set_item(PyObject* o, Py_ssize_t index, PyObject* value) {
   RecordObject* record = self_of(o);
   const char* const name = name_of(record->type);
@@ -239,9 +240,9 @@ PyObject* record_compare(PyObject* a, PyObject* b, int op) {
   return PyBool_FromLong(same == (op == Py_EQ));
 }
 
-/// from_ptr(ptr, size=1, readonly=False, owner=None): a view of memory the caller answers for.
-/// NVIDIA's classes that are no arrays have no size: a bool in its place is `readonly`, and what
-/// follows it the owner.
+/// from_ptr(ptr, size=1, readonly=False, owner=None): a view of memory whose validity the caller
+/// guarantees. NVIDIA's classes that are not arrays have no `size`: a bool in its position is
+/// `readonly`, and the next argument is `owner`.
 PyObject* from_ptr(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"ptr", "size", "readonly", "owner", nullptr};
   PyObject *pointer = nullptr, *size = nullptr, *readonly = nullptr, *owner = nullptr;
@@ -270,7 +271,7 @@ PyObject* from_ptr(PyObject* cls, PyObject* args, PyObject* kwargs) {
   return reinterpret_cast<PyObject*>(record);
 }
 
-/// A copy of the bytes of a buffer, whose length must be a multiple of the struct's.
+/// Creates a record with a copy of a buffer, whose size must be a multiple of the struct's.
 PyObject* copy_of_bytes(PyObject* cls, PyObject* object) {
   const TypeId id = type_of(reinterpret_cast<PyTypeObject*>(cls));
   Frame frame;
@@ -305,7 +306,7 @@ PyObject* from_data(PyObject* cls, PyObject* args, PyObject* kwargs) {
   return copy_of_bytes(cls, data);
 }
 
-/// Both lists of a batch of copies, which have one count.
+/// Sets both lists of a batch of copies, which share one count.
 PyObject* set_dsts_srcs(PyObject* o, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"dsts", "srcs", nullptr};
   PyObject *dsts = nullptr, *srcs = nullptr;
@@ -382,8 +383,8 @@ bool points_to_kept(PyObject* value) {
 
 namespace {
 
-/// Runs `use` with what an outermost record keeps, which may be made for it. False with MemoryError
-/// set.
+/// Runs `use` with the table of kept objects of an outermost record, created if necessary. False
+/// with MemoryError set.
 template <class Use>
 bool change_keeps(RecordObject* record, Use use) {
   if (!record->owns) [[unlikely]]
@@ -413,8 +414,8 @@ bool keep_copied(RecordObject* into, const void* place, RecordObject* value) {
   const std::size_t size = row_of(value->type).size;
   const Keeps* const has = keeps_of(from);
   if (from == into && has == nullptr) return true;
-  // Memory with another owner, who keeps the targets of its pointers alive. No pointer is at an odd
-  // address, so this key is not that of a field.
+  // Memory with another owner, which keeps the targets of its pointers alive. A pointer field is
+  // never at an odd address, so this key is distinct from those of fields.
   const void* const whole = static_cast<const char*>(place) + 1;
   const bool is_foreign = from->owner != nullptr;
   forget_kept(into, place, size);
@@ -442,7 +443,7 @@ void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executab
     keep_for(call, executable);
     return true;
   };
-  if (!record->owns) {  // the owner of the memory holds them; their user pointers identify them
+  if (!record->owns) {  // the owner of the memory has the calls; their user pointers identify them
     for (std::size_t at = 0; at + sizeof(void*) <= bytes_of(record); at += sizeof(void*)) {
       void* pointer = nullptr;
       std::memcpy(&pointer, static_cast<const char*>(record->place) + at, sizeof pointer);
@@ -456,7 +457,7 @@ void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executab
   for (std::uint32_t i = 0; i < keeps->size(); ++i) {
     PyObject* const held = (*keeps)[i].what;
     HostCall* const call = call_in(held);
-    // Where no graph can be named (an older driver) it stays for good.
+    // Leaked if the graph cannot be determined (an older driver).
     if (call != nullptr && !keep(call)) Py_INCREF(held);
   }
 }
@@ -531,7 +532,7 @@ PyObject* make_record_class(TypeId id, PyObject* base) {
                                {0, nullptr}};
   const bool is_batch = short_name.starts_with("CUDA_MEMCPY_BATCH_NODE_PARAMS");
   PyType_Slot* slots = is_pythonic ? pythonic_slots : is_batch ? batch_slots : plain_slots;
-  // Lives as long as the type.
+  // Must outlive the type.
   auto* name = new std::string{std::string{api.module} + "." + short_name};
   PyType_Spec spec{name->c_str(), sizeof(RecordObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                    slots};

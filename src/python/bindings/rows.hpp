@@ -14,7 +14,7 @@ namespace cucore::bindings {
 using TypeId = std::uint16_t;
 inline constexpr TypeId kNoType = 0xFFFF;
 
-/// How one C value looks in memory and which Python object stands for it.
+/// The memory representation of a C value and its Python type.
 enum class Kind : std::uint8_t {
   none,
   i8,
@@ -27,7 +27,7 @@ enum class Kind : std::uint8_t {
   u64,  // Python int
   f32,
   f64,          // Python float
-  boolean,      // a C int that is a truth value
+  boolean,      // C int: Python bool
   enumeration,  // member of an enum type
   handle,       // pointer, integer or function pointer with its own class
   record,       // struct or union with its own class
@@ -41,46 +41,47 @@ enum class Kind : std::uint8_t {
   kernel,       // void** of kernel arguments
 };
 
-/// What a C parameter means to the Python caller.
+/// The role of a C parameter in the Python signature.
 enum class Role : std::uint8_t {
   in,          // by value
   in_pointer,  // address of one value; None is NULL
-  in_array,    // sequence, copied; `link` holds the count, `extra` what the array may lack of it
+  in_array,    // sequence, copied; `link` is the count parameter, `extra` is the count minus the
+               // length
   in_void,     // any address or buffer; `link` is the parameter with its size, or `extra` has bit 0
                // set and the indices of pitch, width and height in five bits each
   out_void,    // buffer the library writes; `link` is the parameter with its size
   image,       // code image: buffer or text, NUL-terminated for the callee
   text,        // bytes or str
   text_array,  // sequence of bytes or str
-  callback,    // function pointer or Python callable; `extra` says which signature
+  callback,    // function pointer or Python callable; `extra` is the CallbackShape
   user_data,   // passed to the callback in `link`
   kernel,      // kernel arguments
   options,     // void* values that belong to the option keys in `link`
   attribute_in,    // void* whose type depends on the value of `link`
-  attribute_out,   // Kind::u64: its size is the parameter that follows; so for the next one
-  attributes_out,  // void**: one value per attribute of the array in `link`
+  attribute_out,   // the value, returned; Kind::u64: the next parameter is its size
+  attributes_out,  // void**: one value per attribute of the array in `link`; Kind::u64: see above
   out,             // T*: one value, returned
-  out_chars,       // char*: `link` (or `extra`) is its room; bytes, returned
+  out_chars,       // char*: `link` (or `extra`) is the capacity; returned as bytes
   out_array,       // T*: `link` (or `extra`) elements, returned as a list
   out_counted,     // T*: as many as the in/out count in `link`, returned as a list
   out_owned,       // T**: the callee's array, as many as the out count in `link`
   count,           // T*: in/out count, optional, returned
   in_out,          // T*: in and returned
   size_of,         // size_t*: size of the attribute value in `link`
-  out_asked,       // T*: as many elements as the function `extra` says, returned as a list
-  fill,   // char*: a buffer to fill, or a size to get bytes; `extra` is the function that tells the
-          // size
-  null,   // always NULL
-  asked,  // T*: number of elements, learnt by asking, or the room in `extra`; neither given nor
-          // returned
-  constant,      // the number in `extra`
-  elements,      // how many elements the record in `link` has
-  compose,       // T*: a record made of the `field` rows that follow the C parameters
-  field,         // not a C parameter: an argument stored in the record of `link`, at offset `extra`
+  out_asked,       // T*: returned as a list; the function `extra` returns the number of elements
+  fill,      // char*: a buffer to fill, or a size to return bytes; the function `extra` returns the
+             // size
+  null,      // always NULL
+  asked,     // T*: number of elements from a first call, or the capacity in `extra`; neither passed
+             // nor returned in Python
+  constant,  // the number in `extra`
+  elements,  // the number of elements of the record in `link`
+  compose,   // T*: a record made of the `field` rows that follow the C parameters
+  field,     // not a C parameter: an argument stored in the record of `link`, at offset `extra`
   result_field,  // not a C parameter: a value returned from the record of `link`, at offset `extra`
 };
 
-/// The C signatures that a Python callable can stand for.
+/// The C signatures of callbacks that can be Python callables.
 enum class CallbackShape : std::uint16_t {
   other,
   host,
@@ -117,10 +118,10 @@ union Slot {  // one C argument: integers widened, floating point as double, rec
 using Invoke = std::uint64_t (*)(void* function, const Slot* arguments);
 
 enum FunctionFlags : std::uint8_t {
-  kBlocking = 1,       // may wait, or run a callback: the GIL is released around the call
-  kLegacyContext = 2,  // cuCtxCreate: the form without its first argument is taken too
+  kBlocking = 1,       // may block or run a callback: the GIL is released around the call
+  kLegacyContext = 2,  // cuCtxCreate: the form without its first argument is accepted too
   kNoResult = 4,       // does not return a result code
-  kAskTwice = 8,       // called with no room first, to learn how much is needed
+  kAskTwice = 8,       // called without a buffer first, to query the required size
   kStatusRecord = 16,  // returns a struct whose first member is the result code
 };
 
@@ -131,13 +132,13 @@ struct FunctionRow {
   std::uint32_t symbol;     // C name
   std::uint32_t prototype;  // C signature, for help()
   std::uint16_t first;      // first parameter row
-  std::uint8_t parameters;  // C parameters
-  std::uint8_t extras;      // rows after them that are not C parameters
-  std::uint8_t arguments;   // Python arguments
-  std::uint8_t required;    // ... of which without a default
+  std::uint8_t parameters;  // number of C parameters
+  std::uint8_t extras;      // number of rows after them that are not C parameters
+  std::uint8_t arguments;   // number of Python arguments
+  std::uint8_t required;    // those without a default
   std::uint8_t flags;
-  std::uint16_t slot;  // index of its entry, see Api::resolve; kNoSlot: found by its name alone
-  Kind returns;        // with kNoResult: what the function returns
+  std::uint16_t slot;  // index in the table, see Api::resolve; kNoSlot: looked up by name
+  Kind returns;        // with kNoResult: the kind of the return value
   TypeId returns_type;
   Invoke invoke;
 };
@@ -147,11 +148,11 @@ enum class TypeClass : std::uint8_t { enumeration, handle, record, integer, func
 struct TypeRow {
   std::uint32_t name;
   TypeClass kind;
-  std::uint8_t version;  // NVML: written into the first field of a new record, 0: none. Integers:
-                         // 1 when they are unsigned
-  std::uint32_t size;    // bytes (structs), or bytes of the integer
+  std::uint8_t version;  // NVML: stored in the first field of a new record; 0: none. Integers:
+                         // 1 if unsigned
+  std::uint32_t size;    // size of the struct or integer in bytes
   TypeId base;           // class it derives from
-  TypeId root;           // what it stands for: aliases of one C type share it
+  TypeId root;           // the canonical type, shared by all aliases of a C type
   std::uint16_t first;   // fields or members
   std::uint16_t count;
 };
@@ -166,8 +167,8 @@ struct FieldRow {
   std::int16_t link;     // array: index of the count field; count: of the array field; callback: of
                          // the user data
 };
-// Above the third bit a pointer to elements has their kind. A fixed array may have kCounted: as
-// many elements as the field in `link` says, which has kHidden and no name in Python.
+// For a pointer to elements, the bits above the third are their kind. A fixed array may have
+// kCounted: the field in `link`, which has kHidden and no Python name, is the number of elements.
 enum FieldFlags : std::uint8_t {
   kCountsArray = 1,
   kCallback = 2,
@@ -194,7 +195,7 @@ struct ConstantRow {
 };
 
 /// Types of values that depend on an attribute: rows sorted by (table, attribute).
-/// Of an attribute: its values fill the size that the caller gives.
+/// The length of an attribute whose values fill the size that the caller gives.
 constexpr std::uint16_t kAsManyAsFit = 0xFFFF;
 
 struct AttributeRow {
@@ -202,7 +203,7 @@ struct AttributeRow {
   Kind kind;
   TypeId type;
   std::int32_t value;
-  std::uint16_t length;  // chars: room; kAsManyAsFit: a list
+  std::uint16_t length;  // chars: capacity; kAsManyAsFit: a list
 };
 
 enum class Entry : std::uint8_t { function, type, constant };
@@ -226,8 +227,8 @@ struct Api {
   std::uint16_t function_count, type_count, constant_count, attribute_count, name_count;
   TypeId result;  // the enum of result codes
   std::uint8_t
-      raises;  // Pythonic modules: errors raise, values come back bare, records may be arrays
-  void* (*resolve)(const Api&, const FunctionRow&);  // address of the C function, null when missing
+      raises;  // Pythonic module: raises exceptions, returns bare values; records may be arrays
+  void* (*resolve)(const Api&, const FunctionRow&);  // address of the C function; null if missing
 };
 
 template <class T>
@@ -246,8 +247,8 @@ T from_slot(const Slot& slot) {
 template <class Function>
 struct Caller;
 
-/// Calls a C function of this type with its arguments from slots. Functions of one type share the
-/// code.
+/// Calls a C function of this type with the arguments in slots. Functions of one type share the
+/// instantiation.
 template <class R, class... A>
 struct Caller<R(A...)> {
   static std::uint64_t invoke(void* function, const Slot* slots) {
@@ -266,7 +267,7 @@ struct Caller<R(A...)> {
     } else if constexpr (std::is_integral_v<R> || std::is_enum_v<R>) {
       return static_cast<std::uint64_t>(
           static_cast<std::int64_t>(function(from_slot<A>(slots[I])...)));
-    } else {  // a record by value: written where the slot after the last argument says
+    } else {  // a record by value: stored at the address in the slot after the last argument
       *static_cast<R*>(slots[sizeof...(A)].p) = function(from_slot<A>(slots[I])...);
       return 0;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime_entry.hpp: where the runtime's functions come from: libcucore.so itself.
+// runtime_entry.hpp: resolution of the runtime's functions, which libcucore.so defines.
 #pragma once
 #include "cucore/runtime.hpp"
 #include "rows.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// types.cpp: classes of the rendered types, made when first touched, and the way back from a class
-// to its row.
+// types.cpp: classes of the rendered types, created on first use, and the lookup of a class's row.
 #include <atomic>
 #include <iterator>
 #include <mutex>
@@ -19,7 +18,7 @@ struct Registry {
   std::unordered_map<PyTypeObject*, TypeId> type_ids;
 };
 
-/// Where to look first for the TypeId of a class, by its address; `classes` has the last word.
+/// Hints for the TypeId of a class, indexed by a hash of its address; `classes` confirms a hint.
 std::atomic<TypeId> guesses[1024];
 std::atomic<TypeId>& guess_of(const PyTypeObject* type) {
   return guesses[reinterpret_cast<std::uintptr_t>(type) / 64 % std::size(guesses)];
@@ -31,8 +30,8 @@ Registry& registry() {
   return *instance;
 }
 
-/// Locks without ever waiting for the mutex and holding the GIL at once: making a class runs Python
-/// code.
+/// A lock that never waits for the mutex while it holds the GIL, because the creation of a class
+/// runs Python code.
 class Lock {
  public:
   explicit Lock(std::recursive_mutex& mutex) : mutex_{mutex} {
@@ -74,7 +73,7 @@ PyObject* make_class_of(TypeId id) {
   const Lock lock{r.mutex};
   if (PyObject* known = classes[id].load(std::memory_order_acquire)) return known;
   const TypeRow& row = row_of(id);
-  if (row.kind == TypeClass::enumeration && row.base != kNoType) {  // a second name of one enum
+  if (row.kind == TypeClass::enumeration && row.base != kNoType) {  // an alias of an enum
     PyObject* same = class_of(row.base);
     if (same != nullptr) classes[id].store(Py_NewRef(same), std::memory_order_release);
     return same;

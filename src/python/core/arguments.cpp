@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// arguments.cpp: Python values as the parameter block of a kernel.
+// arguments.cpp: conversion of Python values to the parameter block of a kernel.
 #include "arguments.hpp"
 
 #include <cstdint>
@@ -23,8 +23,8 @@ bool name_starts_with(const PyTypeObject* type, const char* prefix) {
   return std::strncmp(type->tp_name, prefix, std::strlen(prefix)) == 0;
 }
 
-/// NumPy's scalars hold their value right after the object's head (its public ABI). The buffer
-/// protocol of the first instance confirms that.
+/// Describes a NumPy scalar type. The value follows the object header directly (NumPy's public
+/// ABI); the buffer protocol of the first instance confirms that.
 ValueType inspect_numpy(PyObject* value) {
   ValueType out;
   Py_buffer view{};
@@ -100,18 +100,18 @@ ValueType inspect(PyObject* value) {
     const int found = PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), attribute);
     return found == 1;
   };
-  if (has("_kernel_argument_address")) {  // tensor maps: a block of bytes, passed by value
+  if (has("_kernel_argument_address")) {  // tensor maps: passed by value
     out.kind = ValueType::by_address;
   } else if (has("_kernel_argument")) {  // textures, surfaces, graph conditions, strided views: a
-                                         // number of 64 bits
+                                         // 64-bit number
     out.kind = ValueType::by_handle;
   } else if (has("__dlpack__") || has("__cuda_array_interface__")) {
     out.kind = ValueType::array;
   } else if (type->tp_as_number != nullptr && std::strstr(type->tp_name, "numpy") == nullptr &&
              (type->tp_as_number->nb_index != nullptr ||
               (type->tp_as_number->nb_int != nullptr && has("getPtr")))) {
-    // Handles of cuda.bindings (NVIDIA's have int() alone), enums, int subclasses. Numbers that
-    // int() would cut off, of the decimal and fractions modules, are none.
+    // Handles of cuda.bindings (NVIDIA's have only __int__), enums, int subclasses. Numbers of the
+    // decimal and fractions modules, which int() would truncate, are rejected.
     out.kind = ValueType::by_int;
   }
   return out;
@@ -138,7 +138,8 @@ std::string where(const Kernel& kernel, std::size_t index) {
   throw nb::python_error();
 }
 
-/// The value keeps its type, which is not the parameter's: its bits would mean another number.
+/// Throws TypeError for a value with a type other than the parameter's: its bits would be
+/// reinterpreted.
 [[noreturn]] void wrong_kind(const Kernel& kernel, std::size_t index, PyObject* value,
                              const ParamInfo& param) {
   std::string text = detail::wrong_kind_text(kernel, index, Py_TYPE(value)->tp_name);
@@ -154,7 +155,7 @@ std::string where(const Kernel& kernel, std::size_t index) {
   throw nb::python_error();
 }
 
-/// Writes an integer of any width; true when it fits, signed or unsigned.
+/// Stores an integer of any width; false if it does not fit, signed or unsigned.
 bool store_integer(void* out, std::size_t size, bool negative, std::uint64_t bits) {
   if (size < 8) {
     const unsigned width = static_cast<unsigned>(size) * 8;
@@ -165,7 +166,7 @@ bool store_integer(void* out, std::size_t size, bool negative, std::uint64_t bit
       return false;
     }
   }
-  std::memcpy(out, &bits, size);  // little endian: the low bytes come first
+  std::memcpy(out, &bits, size);  // little-endian: the low bytes come first
   return true;
 }
 
@@ -189,8 +190,8 @@ void PackedArguments::release_views() noexcept {
   throw nb::python_error();
 }
 
-/// The first time, the driver may have to load code and wait for the device, whose host functions
-/// need the GIL.
+/// Reads the kernel's parameters without the GIL: the first query may load code and wait for the
+/// device, whose host functions need the GIL.
 static std::span<const ParamInfo> read_params(const Kernel& kernel) {
   const Kernel held = kernel;
   WithoutGil release;
@@ -244,7 +245,7 @@ void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::siz
 static void pack_int(const Kernel& kernel, std::size_t index, PyObject* value,
                      const ParamInfo& param, void* place) {
   const std::size_t size = param.size;
-  // Not converted: where the kind is not known (see ParamInfo), the same call would store bits.
+  // Not converted: if the kind is unknown (see ParamInfo), the same call would store the bits.
   if (param.kind == ParamKind::floating) wrong_kind(kernel, index, value, param);
   if (size > 8) wrong_size(kernel, index, value, 8, size);
   std::int64_t number = 0;
@@ -318,7 +319,7 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
     }
     return;
   }
-  if (value == Py_None) {  // more often a value that was never set than a null pointer
+  if (value == Py_None) {  // more likely an unset variable than an intended null pointer
     const std::string text =
         where(kernel, index) +
         ": None cannot be passed; a null pointer is the int 0 (or np.uintp(0))";
@@ -367,7 +368,7 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
       pointers_[index] = reinterpret_cast<void*>(address);
       return;
     }
-    case ValueType::array: {  // of one element it has an int(): its value, not its address
+    case ValueType::array: {  // with one element, int() would return its value, not its address
       const std::string text =
           where(kernel, index) + ": an array (" + Py_TYPE(value)->tp_name +
           ") cannot be passed; give its address (array.data_ptr(), array.data.ptr), or a "
@@ -389,7 +390,7 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
     pointers_[index] = const_cast<void*>(source);
     return;
   }
-  if (type.is_integer && size <= 8 && has <= 8) {  // the value counts, not the width it came in
+  if (type.is_integer && size <= 8 && has <= 8) {  // checked by value, not by width
     std::uint64_t bits = 0;
     std::memcpy(&bits, source, has);
     bool negative = false;
@@ -411,8 +412,8 @@ void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t cou
 
 namespace {
 
-/// Whether an object, or the memory of a buffer, is among the last that a list keeps: launches of a
-/// loop use the same ones again and again.
+/// Returns whether an object, or the memory of a buffer, is among the last entries of a list:
+/// launches in a loop repeatedly use the same ones.
 bool is_kept_recently([[maybe_unused]] PyObject* list, [[maybe_unused]] PyObject* object) noexcept {
 #ifndef Py_GIL_DISABLED
   constexpr Py_ssize_t kLast = 16;
@@ -428,18 +429,18 @@ bool is_kept_recently([[maybe_unused]] PyObject* list, [[maybe_unused]] PyObject
 }  // namespace
 
 void retain_in_list(PyObject* list, PyObject* const* objects, Py_ssize_t count) {
-  const nb::object alive = nb::borrow(list);  // the collector may run, and close the builder
+  const nb::object alive = nb::borrow(list);  // the garbage collector may run and close the builder
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* object = objects[i];
     if (object == nullptr || Py_IsNone(object) || PyLong_CheckExact(object) ||
         PyFloat_CheckExact(object))
-      continue;  // went by value
+      continue;  // passed by value
     PyTypeObject* const type = Py_TYPE(object);
     if (type == usual.kernel_type || type == usual.buffer_type) {
       if (is_kept_recently(list, object)) continue;
     } else if (const ValueType* const known = known_types.find(type);
                known != nullptr && known->kind == ValueType::in_object) {
-      continue;  // a scalar of NumPy went by value, too
+      continue;  // a NumPy scalar is passed by value, too
     }
     const nb::object held = type == usual.kernel_type ? nb::borrow(object) : hold(object);
     if (PyList_Append(list, held.ptr()) < 0) throw nb::python_error();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// arguments.hpp: Python values as the parameter block of a kernel.
+// arguments.hpp: conversion of Python values to the parameter block of a kernel.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace cucore::python {
 
-/// What is known of a Python type whose instances go by value.
+/// Describes a Python type whose instances are passed by value.
 struct ValueType {
   enum Kind : std::uint8_t {
     unknown,
@@ -23,31 +23,31 @@ struct ValueType {
     by_int,
     by_handle,
     by_address,
-    array,  // of another library: is not passed
+    array,  // of another library: rejected
     buffer  // a class derived from Buffer
   } kind = unknown;
   bool is_integer = false;
   bool is_signed = false;
-  // What a value of this type is; unknown for structures, which their size alone describes.
+  // The kind of a value; unknown for structures, of which only the size is known.
   ParamKind value = ParamKind::unknown;
-  bool is_complex = false;   // two numbers: passed for no parameter that is known to be one
-  std::uint16_t offset = 0;  // in_object: where the value lies in the instance
+  bool is_complex = false;   // two numbers: rejected for a parameter that is known to be one number
+  std::uint16_t offset = 0;  // in_object: offset of the value in the instance
   std::uint16_t size = 0;
 };
 
 extern TypeTable<ValueType> known_types;
 
-/// Whether a value of a type may be passed for a parameter, as far as kinds are known.
+/// Returns whether a value of a type may be passed for a parameter; true if a kind is unknown.
 constexpr bool accepts(ParamKind parameter, const ValueType& type) noexcept {
   return detail::is_compatible(type.value, parameter) &&
          !(type.is_complex && parameter != ParamKind::unknown);
 }
 
-/// Holds the values of one launch. pointers() is valid as long as this and the Python arguments
-/// live.
+/// Owns the argument values of one launch. pointers() is valid for the lifetime of this object and
+/// of the Python arguments.
 class PackedArguments {
  public:
-  PackedArguments() {}  // leaves the arrays as they are: a launch writes what it uses
+  PackedArguments() {}  // arrays are left uninitialized: a launch writes what it uses
   PackedArguments(const PackedArguments&) = delete;
   PackedArguments& operator=(const PackedArguments&) = delete;
   ~PackedArguments() {
@@ -55,19 +55,20 @@ class PackedArguments {
       release_views();
   }
 
-  /// Throws TypeError, ValueError or OverflowError that names the argument and the kernel.
+  /// Converts the arguments. Throws TypeError, ValueError or OverflowError that names the argument
+  /// and the kernel.
   void pack(const Kernel& kernel, PyObject* const* args, std::size_t count);
   [[nodiscard]] void** pointers() noexcept { return pointers_; }
 
  private:
-  /// Makes pointers_[index] point to the value: to `place`, where it is copied, or to where it is.
+  /// Sets pointers_[index] to the value's copy at `place`, or to the value in the Python object.
   void pack_one(const Kernel& kernel, std::size_t index, PyObject* value, const ParamInfo& param,
                 void* place);
   void pack_other(const Kernel& kernel, std::size_t index, PyObject* value, const ParamInfo& param,
                   void* place);
   void release_views() noexcept;
 
-  // Values lie as in the kernel's parameter block.
+  // Values have the layout of the kernel's parameter block.
   static constexpr std::size_t kFew = 32;
   void* few_pointers_[kFew];
   alignas(16) std::byte few_bytes_[kFew * 16];
@@ -76,9 +77,9 @@ class PackedArguments {
   std::vector<Py_buffer> views_;
 };
 
-/// Tells a GraphBuilder to keep what a captured call used.
+/// Makes a GraphBuilder keep the objects of a captured call alive.
 void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t count);
-/// The same with the list of the builder.
+/// Like retain_in_graph(), given the builder's list.
 void retain_in_list(PyObject* list, PyObject* const* objects, Py_ssize_t count);
 
 }  // namespace cucore::python

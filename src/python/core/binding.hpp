@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// binding.hpp: what every file of the cuda.core._core extension shares: how a class registers
-// itself.
+// binding.hpp: registration of the classes and functions of the extension module cuda.core._core.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,8 +9,8 @@ using namespace nb::literals;
 
 namespace cucore::python {
 
-/// An annotation of classes whose objects come and go quickly: freed ones are used again. Older
-/// nanobind has no such thing.
+/// An annotation of classes whose objects are created and destroyed frequently: enables nanobind's
+/// free list. Older versions have none.
 #if NB_VERSION_MAJOR > 3 || (NB_VERSION_MAJOR == 3 && NB_VERSION_MINOR >= 1)
 #define CUCORE_POOLED nb::pooled(64),
 #else
@@ -25,7 +24,7 @@ struct Registration {
   Registration(int order, BindFunction function);
 };
 
-/// Order of registration: a base class before what derives from it, a type before signatures that
+/// The order of registration: a base class before derived classes, a type before signatures that
 /// name it.
 enum BindOrder : int {
   kBindErrors = 0,

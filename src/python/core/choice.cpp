@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// choice.cpp: arguments that are one of a few words.
+// choice.cpp: arguments that are members of string enums.
 #include <string>
 
 #include "support.hpp"
@@ -7,8 +7,8 @@
 namespace cucore::python {
 namespace {
 
-/// The member of a string enum that `value` names. ValueError that names the argument and lists the
-/// words.
+/// Returns the member of a string enum with this value. Throws ValueError that names the argument
+/// and lists the valid values.
 nb::object choice(nb::handle type, nb::handle value, const char* argument) {
   nb::object member = nb::steal(PyObject_CallOneArg(type.ptr(), value.ptr()));
   if (member.is_valid()) return member;

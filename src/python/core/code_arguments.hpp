@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// code_arguments.hpp: conversions that the files about compilation share.
+// code_arguments.hpp: conversions of arguments for compilation.
 #pragma once
 
 #include <string>
@@ -11,17 +11,18 @@
 
 namespace cucore::python {
 
-/// str as UTF-8, or anything with the buffer protocol. `what` names the argument in the TypeError.
+/// Converts a str (as UTF-8) or an object with the buffer protocol. Throws TypeError that names the
+/// argument (`what`).
 std::string text_argument(nb::handle object, const char* what);
 SymbolMapping mapping_argument(nb::handle object);
 
-/// A ProgramOptions or LinkerOptions object of Python (or None) as C++ ones. TypeError names the
-/// field.
+/// Converts a Python ProgramOptions or LinkerOptions object, or None. Throws TypeError that names
+/// the field.
 ProgramOptions program_options_argument(nb::handle options);
 LinkerOptions linker_options_argument(nb::handle options);
-/// What a compiler says, which may quote source bytes that are not UTF-8.
+/// Converts a compiler's log, which may quote source bytes that are not valid UTF-8.
 nb::object text_of_log(const std::string& log);
-/// "cubin", or a member of ObjectCodeFormatType.
+/// Converts "cubin" or a member of ObjectCodeFormatType.
 CodeType target_argument(nb::handle target);
 
 }  // namespace cucore::python

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// constants.cpp: the constants of the driver's header that Python modules use, by their own names.
+// constants.cpp: the constants of the driver's header that Python modules use, under the same
+// names.
 #include "support.hpp"
 
 namespace cucore::python {

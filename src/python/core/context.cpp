@@ -18,8 +18,7 @@ void bind_context(nb::module_& m) {
   cls.def(
       "close",
       [](Context& c) {
-        if (c && !c.is_green())
-          return;  // primary contexts are shared with everybody in the process
+        if (c && !c.is_green()) return;  // primary contexts are shared by the whole process
         if (c && Context::current() == c)
           throw InvalidStateError(
               "the context is current and cannot be closed: make another one current first, "

@@ -20,20 +20,20 @@
 namespace cucore::python {
 namespace {
 
-/// What the Python object holds. `context` is empty until set_current().
+/// The value of a Device object. `context` is null until set_current().
 struct PyDevice {
   int id;
   Context context;
-  nb::object context_object{};  // that set_current() was given, while it is the current one
+  nb::object context_object{};  // argument of set_current(), while it is current
   nb::object memory_resource;
   nb::object native_memory;  // native_object(memory_resource)
-  // What never changes, once it has been asked for.
+  // Immutable attributes, cached on first access.
   nb::object properties{}, capability{}, name{}, uuid{}, pci_bus_id{}, arch{};
 };
 
-/// Borrowed from the thread's dictionary, which drops the objects when the thread ends.
+/// Borrowed from the thread state's dictionary, which releases the objects when the thread ends.
 thread_local std::vector<PyObject*> devices_of_thread;
-std::atomic<int> known_count{-1};  // devices never come or go while a process runs
+std::atomic<int> known_count{-1};  // the number of devices is constant in a process
 
 int device_count() {
   if (known_count < 0) known_count = Device::count();
@@ -89,7 +89,7 @@ PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject*
   }
 }
 
-/// Device.__new__, which classes derived from it have, too: there is one object per device.
+/// Device.__new__, also of derived classes: there is one object per device and thread.
 PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
   return PyObject_VectorcallDict(nb::type<PyDevice>().ptr(),
                                  reinterpret_cast<PyTupleObject*>(args)->ob_item,
@@ -99,7 +99,7 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
 PyDevice& device_of(PyObject* self) { return self_of<PyDevice>(self); }
 
 const Context& bound_context(PyDevice& device) {
-  if (!device.context) {  // other code (another library, Stream()) may have made the device
+  if (!device.context) {  // other code (another library, Stream()) may have set the device
                           // current
     const Context current = Context::current();
     if (current && current.device() == device.id) device.context = current;
@@ -158,7 +158,7 @@ const nb::object& default_resource(PyDevice& device) {
 PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                           PyObject* kwnames) {
   PyDevice& device = device_of(self);
-  // allocate(n, stream=s), or without the keyword, on a device that has been used.
+  // allocate(n, stream=s), or with a positional stream, on a device that has been used.
   const bool is_usual = kwnames == nullptr ? nargs == 2
                                            : nargs == 1 && PyTuple_GET_SIZE(kwnames) == 1 &&
                                                  PyTuple_GET_ITEM(kwnames, 0) == usual.stream_name;
@@ -170,7 +170,7 @@ PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t narg
   static const Names<2> names{"size", "stream"};
   std::array<PyObject*, 2> given;
   parse("allocate", names, 2, 1, args, nargs, kwnames, given);
-  if (!device.context && !Context::current()) {  // memory may be the first thing a program asks for
+  if (!device.context && !Context::current()) {  // an allocation may be the first CUDA call
     device.context = Context::primary(device.id);
     device.context.set_current();
   }
@@ -181,7 +181,7 @@ PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t narg
       .ptr();
 }
 
-/// For drivers without such an event: another thread waits, and is left waiting when Ctrl-C comes.
+/// For drivers without such an event: another thread synchronizes, and is abandoned on Ctrl-C.
 void sync_context_by_thread(const Context& context) {
   constexpr int kWaiting = -1;
   const auto result = std::make_shared<std::atomic<int>>(kWaiting);
@@ -201,7 +201,7 @@ void sync_context_by_thread(const Context& context) {
 PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
   const Context& context = bound_context(device_of(self));
   const ScopedContext scope{context};
-  // An event over all work of the context can be asked about, so that Ctrl-C gets out of the wait.
+  // An event for all work of the context can be polled, so that Ctrl-C interrupts the wait.
   static const bool has_event = driver_has("cuCtxRecordEvent");
   static const bool is_only_device = Device::count() == 1;
   const Backlog before = is_only_device ? backlog : Backlog{};
@@ -249,7 +249,7 @@ PyObject* device_create_event(PyObject* self, PyObject* const* args, Py_ssize_t 
   std::array<PyObject*, 1> given;
   parse("create_event", names, 1, 0, args, nargs, kwnames, given);
   const EventOptions options = event_options(given[0]);
-  if (options.ipc_enabled)  // another process cannot know which of several records it waits for
+  if (options.ipc_enabled)  // another process cannot tell several records of an event apart
     throw nb::type_error(
         "create_event() makes no event for other processes: use Stream.record(options=...), which "
         "records it too");
@@ -300,7 +300,7 @@ int device_number(nb::handle object) {
   const long value = PyLong_AsLong(number.ptr());
   if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   if (value < 0 || value >= device_count())
-    make_singletons(static_cast<int>(value));  // throws the right error
+    make_singletons(static_cast<int>(value));  // throws the appropriate error
   return static_cast<int>(value);
 }
 
@@ -347,7 +347,7 @@ void bind_device(nb::module_& m) {
   def_kept<PyDevice, &PyDevice::capability, capability_of>(cls, "compute_capability",
                                                            "ComputeCapability(major, minor).");
   m.def("sync_device_by_thread",
-        [](nb::handle device) {  // what sync() does on older drivers; for tests
+        [](nb::handle device) {  // the path of sync() on older drivers, for tests
           const Context& context = bound_context(device_of(device.ptr()));
           const ScopedContext scope{context};
           sync_context_by_thread(context);

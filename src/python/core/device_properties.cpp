@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_properties.cpp: cuda.core.Device.properties, an attribute of the driver per name.
+// device_properties.cpp: cuda.core.Device.properties, a driver attribute per name.
 #include "device_properties.hpp"
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace {
 struct Property {
   const char* name;
   CUdevice_attribute attribute;
-  bool is_flag;  // a truth value rather than a number
+  bool is_flag;  // a Boolean, not a number
 };
 
 constexpr Property kProperties[] = {

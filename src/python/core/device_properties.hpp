@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_properties.hpp: the driver's attributes of one device, each read once.
+// device_properties.hpp: the attributes of a device, each queried once.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class DeviceProperties {
   [[nodiscard]] int value(CUdevice_attribute attribute);
 
  private:
-  static constexpr long kUnknown = -1L << 40;  // no int has this value
+  static constexpr long kUnknown = -1L << 40;  // sentinel: outside the range of int
   using Cache = std::array<std::atomic<long>, CU_DEVICE_ATTRIBUTE_MAX>;
   int device_;
   std::unique_ptr<Cache> cache_;

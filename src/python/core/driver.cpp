@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver.cpp: which driver serves this process, for reports (`cucore info`).
+// driver.cpp: information about the driver in use, for reports (`cucore info`).
 #include "cucore/driver.hpp"
 
 #include "binding.hpp"

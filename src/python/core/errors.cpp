@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// errors.cpp: C++ exceptions as Python ones, and the notice that the CPU device is in use.
+// errors.cpp: translation of C++ exceptions to Python, and the warning that the CPU device is in
+// use.
 #include <cstring>
 #include <filesystem>
 
@@ -10,13 +11,14 @@
 
 namespace cucore::python {
 
-/// The classes live in cuda/core/_errors.py, so that they pickle and read well; fetched once.
+/// Returns an exception class of cuda/core/_errors.py, imported once. The classes are defined in
+/// Python so that they can be pickled.
 static PyObject* error_class(const char* name) {
   nb::object module = nb::module_::import_("cuda.core._errors");
   return nb::object(module.attr(name)).release().ptr();
 }
 
-/// What C++ says, as text: a path in it need not be UTF-8.
+/// Converts the message of a C++ exception: a path in it may not be valid UTF-8.
 static nb::object readable(const char* what) {
   return nb::steal(PyUnicode_DecodeUTF8(
       what, static_cast<Py_ssize_t>(std::strlen(what)),
@@ -36,7 +38,7 @@ static void raise_cuda_error(const CUDAError& error, const char* class_name) {
   };
   nb::object value = type(text, error.code(), error.name().c_str(), or_none(error.call()),
                           or_none(error.object()));
-  // __notes__ is what add_note() of Python 3.11 and later fills.
+  // add_note() of Python 3.11 and later stores notes in __notes__.
   if (CUCORE_PROTECTION("cleanup-errors-attached") && !error.notes().empty()) {
     nb::list notes;
     for (const std::string& note : error.notes()) notes.append(readable(note.c_str()));
@@ -51,14 +53,14 @@ static void translate(const std::exception_ptr& pointer) {
     std::rethrow_exception(pointer);
   } catch (const NVRTCError& error) {
     raise_cuda_error(error, "NVRTCError");
-  } catch (const NVMLError& error) {  // cuda.bindings has a class for each of its codes
+  } catch (const NVMLError& error) {  // cuda.bindings has a class for each result code
     const nb::object value =
         nb::module_::import_("cuda.bindings.nvml").attr("_exception")(error.code());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())), value.ptr());
   } catch (const OutOfMemoryError& error) {
     raise_cuda_error(error, "OutOfMemoryError");
   } catch (const CUDAError& error) {
-    const std::string& name = error.name();  // libraries have exceptions of their own
+    const std::string& name = error.name();  // toolkit libraries have their own exceptions
     raise_cuda_error(error, name.starts_with("NVVM_ERROR")        ? "NVVMError"
                             : name.starts_with("NVJITLINK_ERROR") ? "NvJitLinkError"
                                                                   : "CUDAError");
@@ -105,15 +107,14 @@ void set_python_error() noexcept {
     } catch (const std::exception& error) {
       set_error(PyExc_RuntimeError, error.what());
     }
-  } catch (
-      nb::python_error& error) {  // importing the classes failed: that error is the one to show
+  } catch (nb::python_error& error) {  // the import of the classes failed: report that error
     error.restore();
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "unknown error");
   }
 }
 
-/// cucore.warning knows the category and finds the line of the user's program.
+/// cucore.warning sets the category and attributes the warning to the line of the user's program.
 void warn(const char* text) { nb::module_::import_("cucore.warning").attr("warn")(text); }
 
 static void warn_about_cpu(const char* text) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph.cpp: cuda.core.graph.Graph, a graph ready to launch.
+// graph.cpp: cuda.core.graph.Graph, an executable graph.
 #include "cucore/graph.hpp"
 
 #include <chrono>
@@ -15,27 +15,27 @@
 namespace cucore::python {
 namespace {
 
-/// A graph to launch. What its nodes use is kept here, not by the driver, which would take more
-/// time for it at every launch than for the launch itself. Launches of one graph never overlap, so
-/// that all of them are done when the last one is.
+/// An executable graph. This object owns the objects that the nodes use. User objects of the driver
+/// would cost more at every launch than the launch itself. Launches of one graph never overlap, so
+/// all are complete when the last one is.
 struct PyGraph {
-  GraphOwners owners{};  // what it was made of; before `graph`, which fills it
+  GraphOwners owners{};  // objects that the nodes use; before `graph`, which fills it
   Graph graph{};
-  nb::object updates{};     // a dict, by node: what its last update named; null before the first
-  Stream last{};            // where it was launched last
+  nb::object updates{};     // dict: node -> objects of its last update; null before the first
+  Stream last{};            // the stream of the last launch
   bool is_exposed = false;  // other code has the handle and may launch it
   std::vector<std::pair<Event, nb::object>>
-      retired{};  // replaced while a launch might still use it
+      retired{};  // replaced objects that a launch may still use
 
   PyGraph(const GraphDefinition& made_from, const GraphCompleteOptions& options) {
     WithoutGil release;
-    graph = options.device_launch ? made_from.instantiate(options)  // kernels launch it unseen
+    graph = options.device_launch ? made_from.instantiate(options)  // launched by kernels, too
                                   : made_from.instantiate(options, owners);
   }
   PyGraph(PyGraph&&) = default;
   ~PyGraph() { close(); }
 
-  /// What a node uses from the next launch on, or null.
+  /// Sets the objects that a node uses from the next launch on.
   void keep(std::size_t node, nb::handle things) {
     std::erase_if(retired, [](const auto& pair) { return !is_pending(pair.first); });
     if (!updates.is_valid()) updates = nb::dict();
@@ -44,7 +44,8 @@ struct PyGraph {
     if (all.contains(key)) retire(all[key]);
     all[key] = things;
   }
-  /// The whole graph was given new parameters: nothing of the updates is used by launches to come.
+  /// Retires the objects of all node updates: the whole graph has new parameters, so later launches
+  /// do not use them.
   void forget_updates() {
     if (updates.is_valid()) retire(std::exchange(updates, nb::object{}));
   }
@@ -69,8 +70,8 @@ struct PyGraph {
     if (!old.empty() && is_running())
       keep_until_done(std::make_shared<GraphOwners>(std::move(old)));
     last = Stream{};
-    // Destroying may wait for a callback that wants the GIL; at the interpreter's end there are
-    // none, and what the graph kept can only go on this thread.
+    // The destruction may wait for a callback that needs the GIL. During finalization there are no
+    // callbacks, and the objects that the graph kept can be released only on this thread.
     std::optional<WithoutGil> release;
     if (Py_IsInitialized() != 0) release.emplace();
     graph.close();
@@ -87,7 +88,7 @@ struct PyGraph {
       Event done;
       {
         const detail::Waiting waiting{host_calls_are_pending()};
-        if (last.is_capturing()) {  // rare, and to ask would end that capture: kept for good
+        if (last.is_capturing()) {  // rare, and a query would invalidate the capture: leaked
           (void)things.release();
           return;
         }
@@ -95,23 +96,23 @@ struct PyGraph {
       }
       retired.emplace_back(std::move(done), std::move(things));
     } catch (const CUDAError&) {
-      // The context is lost, and with it the launch that could have used them.
+      // The context is lost, and with it any launch that could use them.
     }
   }
-  /// True while the last launch may still use what it was made of.
+  /// Returns whether the last launch may still use the owned objects.
   bool is_running() const {
-    if (is_exposed && !interpreter_is_ending()) {  // it may run on any stream: wait for all
+    if (is_exposed && !interpreter_is_ending()) {  // may run on any stream: synchronize all
       WithoutGil release;
       (void)detail::synchronize_current_context();
     }
     if (last.is_closed()) return false;
     const detail::Waiting waiting{host_calls_are_pending()};
-    if (detail::takes_part_in_capture(last)) return true;  // to ask would end that capture
+    if (detail::takes_part_in_capture(last)) return true;  // a query would invalidate the capture
     return detail::query(last) == CUDA_ERROR_NOT_READY;
   }
-  /// At the interpreter's exit: whether a stream is idle soon. Python's objects cannot be released
-  /// later; a kernel that does not end must not keep the process, so all graphs together wait for
-  /// one second at most.
+  /// During finalization: waits for a stream and returns whether it is idle. Python objects cannot
+  /// be released later. A kernel that does not end must not block the exit of the process, so all
+  /// graphs together wait for at most one second.
   static bool settles(StreamRef stream) {
     static std::chrono::milliseconds patience{1000};
     while (detail::query(stream) == CUDA_ERROR_NOT_READY) {
@@ -121,17 +122,17 @@ struct PyGraph {
     }
     return true;
   }
-  /// The driver releases things once the last launch is done.
+  /// Makes the driver release objects when the last launch is complete.
   void keep_until_done(std::shared_ptr<void> things) const {
     std::optional<detail::Waiting> waiting{host_calls_are_pending()};
-    if (detail::takes_part_in_capture(last)) {  // rare, and not worth a node: kept for good
+    if (detail::takes_part_in_capture(last)) {  // rare, and not worth a node: leaked
       new std::shared_ptr<void>{std::move(things)};
       return;
     }
     const bool is_done = interpreter_is_ending() && settles(last);
     if (!is_done && detail::forget_after(last, things)) return;
     waiting.reset();
-    if (!is_done && !interpreter_is_ending()) {  // no event for the end of the launch: wait
+    if (!is_done && !interpreter_is_ending()) {  // no event for the end of the launch: synchronize
       WithoutGil release;
       (void)detail::synchronize(last);
     }
@@ -139,7 +140,8 @@ struct PyGraph {
   }
 };
 
-// The collector sees what nodes use, so that a callback that holds its own graph can go.
+// Exposes the objects that nodes use to the garbage collector, for callbacks that refer to their
+// own graph.
 int graph_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(nb::handle{self})) return 0;
@@ -157,7 +159,7 @@ int graph_clear(PyObject* self) {
   return 0;
 }
 
-/// Without the lock, as launch_unlocked in launch.cpp.
+/// Launches without the GIL, like launch_unlocked in launch.cpp.
 [[gnu::noinline]] void launch_unlocked(Graph graph, Stream stream) {
   const WithoutGil release;
   graph.launch(stream);
@@ -172,9 +174,9 @@ PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   PyGraph& held = self_of<PyGraph>(self);
   const Graph& graph = held.graph;
   if (graph.handle() == nullptr) throw InvalidStateError("the graph is closed");
-  // The first launch brings the graph to the device, which may wait.
+  // The first launch uploads the graph to the device, which may block.
   const bool is_first = held.last.handle() != stream.handle() || held.last.is_closed();
-  constexpr unsigned kWeight = 8;  // it takes more of the queue than a kernel
+  constexpr unsigned kWeight = 8;  // a graph takes more of the queue than a kernel
   if (!is_first && may_keep_lock(stream.handle(), kWeight)) {
     graph.launch(stream);
     Py_RETURN_NONE;
@@ -183,7 +185,7 @@ PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   try {
     launch_unlocked(graph, stream);
   } catch (...) {
-    self_of<PyGraph>(self).last = before;  // where it may still run
+    self_of<PyGraph>(self).last = before;  // the stream on which it may still run
     throw;
   }
   Py_RETURN_NONE;
@@ -204,7 +206,7 @@ PyObject* graph_upload(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   Py_RETURN_NONE;
 }
 
-/// The library's definition of a GraphDefinition, or of what a builder has built.
+/// Returns the C++ definition of a GraphDefinition or of a finished GraphBuilder.
 GraphDefinition definition_of(PyObject* source) {
   static PyObject* const name = PyUnicode_InternFromString("_def");
   if (is_graph_builder(source)) {
@@ -383,7 +385,7 @@ nb::object make_graph(const GraphDefinition& definition, const GraphCompleteOpti
   return graph;
 }
 
-/// Runs a Python callable on the driver's thread. Passes its exceptions to sys.unraisablehook.
+/// Runs a Python callable on a thread of the driver. Passes its exceptions to sys.unraisablehook.
 void CUDA_CB call_python(void* data) {
   const cucore::detail::HostFunctionScope inside;
   const WithGil gil;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph_builder.cpp: what cuda.core.graph.GraphBuilder holds: the library's builder.
+// graph_builder.cpp: the C++ builder of cuda.core.graph.GraphBuilder.
 #include "cucore/graph_builder.hpp"
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 namespace cucore::python {
 namespace {
 
-/// A builder belongs to one thread at a time; Python lets any thread call. Taken without the GIL.
-/// Recursive: a builder may be destroyed while another ends its capture.
+/// Serializes calls of builders, which are not thread-safe; Python may call from any thread. Locked
+/// without the GIL. Recursive, because a builder may be destroyed while another ends its capture.
 std::recursive_mutex& builders_lock() {
-  static auto* const instance = new std::recursive_mutex;  // never destroyed: threads may be late
+  static auto* const instance = new std::recursive_mutex;  // never destroyed: used during exit
   return *instance;
 }
 
-/// Runs a method alone and without the GIL.
+/// Runs a method under the lock and without the GIL.
 constexpr auto without_gil = [](auto method) {
   const WithoutGil release;
   const std::lock_guard lock{builders_lock()};
@@ -66,8 +66,8 @@ void bind_phases(nb::class_<PyGraphBuilder>& cls) {
         return make_graph(b.completed(), complete_options(options, upload));
       },
       "options"_a.none());
-  // The list of what the graph keeps: a new one, which lives beside the graph; that of its parent,
-  // which is given, for a body.
+  // Returns the list of objects that the graph keeps alive: a new one with the lifetime of the
+  // graph; for a body, the given list of its parent.
   cls.def("begin_building", [](PyGraphBuilder& b, int mode, nb::list held) -> nb::list {
     without_gil([&] { b.begin_building(static_cast<CUstreamCaptureMode>(mode)); });
     if (!b.is_primary()) return held;
@@ -88,7 +88,7 @@ void bind_nodes(nb::class_<PyGraphBuilder>& cls) {
       },
       "callable"_a.none(), "address"_a, "data"_a);
   cls.def("embed", [](PyGraphBuilder& b, const GraphDefinition& child) {
-    const GraphDefinition held = child;  // another thread may drop the object
+    const GraphDefinition held = child;  // another thread may release the object
     without_gil([&] { b.embed(held); });
   });
   cls.def("split", [](PyGraphBuilder& b, int count) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph_definition.cpp: graphs that can still be changed, by handle; the typed nodes are Python.
+// graph_definition.cpp: graph definitions, with nodes as handles; the node classes are in Python.
 #include "cucore/graph_drawing.hpp"
 #include "graph_support.hpp"
 

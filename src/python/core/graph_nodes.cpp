@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph_nodes.cpp: the parameters of a graph's nodes, read and set by the driver's handle.
+// graph_nodes.cpp: reads and sets the parameters of graph nodes, given their handles.
 #include "cucore/graph_node.hpp"
 #include "graph_support.hpp"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph_operands.cpp: what the nodes of a graph copy and fill, from the objects of Python.
+// graph_operands.cpp: conversion of the operands of copy and fill nodes.
 #include "graph_support.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
 namespace {
 
-/// The address of a Buffer, or an int.
+/// Returns the address of a Buffer, or of an int.
 CUdeviceptr address_of(nb::handle place) {
   if (const PyBuffer* const buffer = buffer_of(place.ptr())) {
     if (buffer->buffer.is_closed()) throw nb::value_error("the buffer is closed");
@@ -19,8 +19,8 @@ CUdeviceptr address_of(nb::handle place) {
   return address;
 }
 
-/// What keeps the memory of an operand, or of the owner given for an address, also when it is
-/// closed.
+/// Returns an owner of the memory of an operand, or of the owner given for an address. The memory
+/// stays valid after the operand is closed.
 nb::object held(nb::handle place, nb::handle owner) {
   if (!owner.is_none() && buffer_of(place.ptr()) != nullptr)
     throw nb::value_error("an owner is for an address only: a Buffer keeps its own memory");
@@ -30,8 +30,8 @@ nb::object held(nb::handle place, nb::handle owner) {
   return hold(nb::make_tuple(place, owner));
 }
 
-/// One end of a copy as (address, handle of an array or 0), and of an array how much it holds: row
-/// bytes, rows, planes.
+/// Returns one end of a copy as (address, array handle or 0), and the extent of an array: (row size
+/// in bytes, number of rows, number of planes).
 nb::object copy_end_of(nb::handle place) {
   static PyObject* const name = PyUnicode_InternFromString("_copy_end");  // of an OpaqueArray
   const nb::object method = nb::steal(PyObject_GetAttr(place.ptr(), name));
@@ -44,7 +44,8 @@ nb::object copy_end_of(nb::handle place) {
   return nb::make_tuple(nb::make_tuple(0, end[0]), end[1]);
 }
 
-/// (value, element size) of an int in 0..255 or of 1, 2 or 4 bytes.
+/// Returns (value, element size in bytes) of an int in 0..255 or of a bytes-like object of 1, 2 or
+/// 4 bytes.
 nb::object memset_pattern(nb::handle value) {
   if (PyLong_Check(value.ptr()) != 0) {
     const long byte = PyLong_AsLong(value.ptr());
@@ -69,7 +70,8 @@ nb::object memset_pattern(nb::handle value) {
   return nb::make_tuple(params.value, params.element_size);
 }
 
-/// (address, size, what to keep until a copy is done) of a Buffer or of memory of the host.
+/// Returns (address, size in bytes, owner to keep until a copy is complete) of a Buffer or of host
+/// memory.
 nb::object linear_memory(nb::handle thing, bool writable) {
   if (const PyBuffer* const buffer = buffer_of(thing.ptr())) {
     if (buffer->buffer.is_closed()) throw InvalidStateError("the buffer is closed");

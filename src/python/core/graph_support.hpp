@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph_support.hpp: what the files about graphs share: nodes as numbers, host functions,
-// arguments.
+// graph_support.hpp: conversions for graphs: node handles, host functions, arguments.
 #pragma once
 
 #include <nanobind/stl/optional.h>
@@ -37,29 +36,30 @@ inline Handles handles_of(const std::vector<CUgraphNode>& nodes) {
 
 inline std::size_t number(const void* pointer) { return reinterpret_cast<std::size_t>(pointer); }
 
-/// Runs a Python callable on the driver's thread. Passes its exceptions to sys.unraisablehook.
+/// Runs a Python callable on a thread of the driver. Passes its exceptions to sys.unraisablehook.
 void CUDA_CB call_python(void* data);
 
-/// A Python callable (`address` is 0), or a C function and its data by address, which may be
-/// a ctypes wrapper of Python code. Graphs may run it repeatedly: it counts as pending from now on.
+/// Returns the parameters of a host node: a Python callable (`address` is 0), or the addresses of a
+/// C function, which may be a ctypes wrapper of Python code, and its data. Graphs may run it
+/// repeatedly: it counts as pending from now on.
 inline HostNodeParams host_call(nb::handle callable, std::size_t address, std::size_t data) {
   cucore::detail::host_calls.fetch_add(1);
   if (address != 0) return {reinterpret_cast<CUhostFn>(address), reinterpret_cast<void*>(data)};
   return {&call_python, callable.ptr()};
 }
 
-/// The Python callable of a host node; None where a C function is called.
+/// Returns the Python callable of a host node; None for a C function.
 inline nb::object callable_of(const HostNodeParams& call) {
   if (call.function != &call_python || all_is_let_go()) return nb::none();
   return nb::borrow(static_cast<PyObject*>(call.data));
 }
 
-/// A node by the number of its handle.
+/// Converts the integer value of a handle to a node.
 inline GraphNodeRef node_of(std::size_t handle) {
   return GraphNodeRef{reinterpret_cast<CUgraphNode>(handle)};
 }
 
-/// Packs the arguments of a kernel for as long as `use` runs, without the GIL; the driver copies
+/// Packs the arguments of a kernel and runs `use` with them without the GIL. The driver copies
 /// them.
 template <class Use>
 auto with_arguments(nb::handle kernel, nb::handle args, Use use) {
@@ -79,9 +79,9 @@ inline MemsetParams memset_of(std::size_t dst, unsigned value, unsigned element_
   return {dst, pitch, value, element_size, width, height};
 }
 
-/// One end of a copy as Python gives it: (address, handle of an array or 0).
+/// One end of a copy in Python: (address, array handle or 0).
 using PyCopyEnd = std::pair<std::size_t, std::size_t>;
-/// Bytes of a row, rows, planes.
+/// (row size in bytes, number of rows, number of planes).
 using PyCopyExtent = std::tuple<std::size_t, std::size_t, std::size_t>;
 
 inline CopyEnd copy_end(const PyCopyEnd& end) {
@@ -90,7 +90,7 @@ inline CopyEnd copy_end(const PyCopyEnd& end) {
 inline CopyExtent copy_extent(const PyCopyExtent& extent) {
   return {std::get<0>(extent), std::get<1>(extent), std::get<2>(extent)};
 }
-/// A number of bytes; OverflowError for a negative one.
+/// Converts a size in bytes. Throws OverflowError if it is negative.
 inline std::size_t copy_size(nb::handle size) {
   const nb::object number = nb::steal(PyNumber_Index(size.ptr()));
   if (!number.is_valid()) throw nb::python_error();
@@ -108,10 +108,10 @@ inline std::optional<CopyExtent> copy_extent(const std::optional<PyCopyExtent>& 
   return extent ? std::optional{copy_extent(*extent)} : std::nullopt;
 }
 
-/// Of a GraphCompleteOptions, a dict of its fields or None; `upload` keeps the stream they name.
-/// TypeError.
+/// Converts a GraphCompleteOptions, a dict of its fields or None. `upload` receives the upload
+/// stream and must outlive the result. Throws TypeError.
 GraphCompleteOptions complete_options(nb::handle options, Stream& upload);
-/// A cuda.core.graph.Graph made from a definition.
+/// Instantiates a definition as a cuda.core.graph.Graph.
 nb::object make_graph(const GraphDefinition& definition, const GraphCompleteOptions& options);
 
 }  // namespace cucore::python

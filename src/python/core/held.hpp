@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// held.hpp: a share in an object of C++, for Python objects that keep it alive.
+// held.hpp: shared ownership of a C++ object by a Python object.
 #pragma once
 
 #include <memory>

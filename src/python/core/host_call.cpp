@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_call.cpp: functions of the host that graphs call: Python callables, and C functions of
-// ctypes.
+// host_call.cpp: host functions of graphs: Python callables and C functions of ctypes.
 #include "graph_support.hpp"
 
 namespace cucore::python {
 namespace {
 
-/// ctypes, if it is imported: otherwise no object of it can exist.
+/// Returns the ctypes module if it is imported; otherwise no ctypes object can exist.
 nb::object loaded_ctypes() {
   const nb::object name = nb::str("ctypes");
   return nb::steal(PyImport_GetModule(name.ptr()));
 }
 
-/// TypeError for a C function that does not say it is `void f(void*)`.
+/// Throws TypeError for a C function that is not declared as `void f(void*)`.
 void check_prototype(nb::handle ctypes, nb::handle fn) {
   const nb::object arguments = fn.attr("argtypes");
   const bool is_right = fn.attr("restype").is_none() && PySequence_Check(arguments.ptr()) != 0 &&
@@ -25,7 +24,7 @@ void check_prototype(nb::handle ctypes, nb::handle fn) {
       "[ctypes.c_void_p]");
 }
 
-/// (callable or None, address, data, what to keep)
+/// Returns (callable or None, address, data, objects to keep alive).
 nb::object host_function(nb::handle fn, nb::handle user_data) {
   const nb::object ctypes = loaded_ctypes();
   if (!ctypes.is_valid() || !nb::isinstance(fn, ctypes.attr("_CFuncPtr"))) {
@@ -42,7 +41,7 @@ nb::object host_function(nb::handle fn, nb::handle user_data) {
   check_prototype(ctypes, fn);
   const nb::object address = ctypes.attr("cast")(fn, ctypes.attr("c_void_p")).attr("value");
   if (user_data.is_none()) return nb::make_tuple(nb::none(), address, 0, fn);
-  if (PyIndex_Check(user_data.ptr()) != 0) {  // integers of NumPy too, which have bytes as well
+  if (PyIndex_Check(user_data.ptr()) != 0) {  // includes NumPy integers, which also have a buffer
     const nb::object number = nb::steal(PyNumber_Index(user_data.ptr()));
     if (!number.is_valid()) throw nb::python_error();
     return nb::make_tuple(nb::none(), address, number, fn);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kept.cpp: Python objects that objects of C++ hold.
+// kept.cpp: ownership of Python objects by C++ objects.
 #include "kept.hpp"
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace cucore::python {
 namespace {
 
-/// One of a ring that begins and ends at `ring`.
+/// A node of a circular doubly linked list; `ring` is its sentinel.
 struct Kept {
   PyObject* object = nullptr;
   Kept* before = this;
@@ -24,7 +24,7 @@ cucore::detail::Mutex ring_mutex;
 Kept ring;
 std::atomic<bool> module_has_ended{false};
 
-/// Takes it out of the ring; what it held is the caller's.
+/// Removes a node from the list. Returns its reference, which the caller owns.
 PyObject* take_out(Kept& kept) noexcept {
   const std::lock_guard lock{ring_mutex};
   kept.before->after = kept.after;
@@ -40,8 +40,8 @@ struct Release {
   }
 };
 
-/// Whether this thread is running Python code: also while the interpreter is taking its modules
-/// apart, when Py_IsInitialized() already says no.
+/// Returns whether this thread has the GIL; also during finalization, when Py_IsInitialized()
+/// already returns 0.
 bool is_inside_python() noexcept {
   PyThreadState* mine = PyGILState_GetThisThreadState();
 #if PY_VERSION_HEX >= 0x030D0000
@@ -95,7 +95,7 @@ void let_go_of_all() noexcept {
       next = ring.after;
     }
     if (next == &ring) return;
-    Py_XDECREF(take_out(*next));  // may release others, and take them out of the ring
+    Py_XDECREF(take_out(*next));  // may release others and remove them from the list
   }
 }
 

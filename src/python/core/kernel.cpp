@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel.cpp: cuda.core.Kernel, its occupancy; its attributes are in cuda/core/_module.py.
+// kernel.cpp: cuda.core.Kernel and its occupancy; its attributes are in cuda/core/_module.py.
 #include "cucore/kernel.hpp"
 
 #include <nanobind/stl/string.h>
@@ -22,8 +22,8 @@ nb::object of_module(const char* name) {
   return nb::module_::import_("cuda.core._module").attr(name);
 }
 
-/// A handle as an int, or as an object of cuda.bindings (ours or NVIDIA's) that knows its int. Text
-/// and fractions have an int() too, but no handle.
+/// Converts a handle: an int, or an object of cuda.bindings (ours or NVIDIA's) with __int__.
+/// Rejects strings and fractions, which int() accepts too.
 std::uintptr_t handle_argument(nb::handle object, const char* what) {
   nb::object number = PyIndex_Check(object.ptr()) != 0 ? nb::steal(PyNumber_Index(object.ptr()))
                       : nb::hasattr(object, "getPtr")  ? nb::steal(PyNumber_Long(object.ptr()))
@@ -39,7 +39,7 @@ std::uintptr_t handle_argument(nb::handle object, const char* what) {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-/// What has to be looked for, and loaded, is so without the GIL.
+/// Returns the kernel's parameters. Loads the code, if necessary, without the GIL.
 std::span<const ParamInfo> params_of(const Kernel& kernel) {
   if (const std::vector<ParamInfo>* known = kernel.known_params()) return *known;
   WithoutGil release;
@@ -58,7 +58,7 @@ nb::object arguments_info(const PyKernel& kernel) {
   return list;
 }
 
-/// A number of bytes; throws what names the argument.
+/// Converts a size in bytes. Throws an error that names the argument.
 std::size_t bytes_argument(nb::handle value, const char* what) {
   const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
   if (!number.is_valid()) {
@@ -76,7 +76,7 @@ std::size_t bytes_argument(nb::handle value, const char* what) {
   return bytes;
 }
 
-/// The C function of a driver.CUoccupancyB2DSize; null if it holds none.
+/// Returns the C function of a driver.CUoccupancyB2DSize, or null.
 CUoccupancyB2DSize occupancy_function(nb::handle object) {
   const auto address = handle_argument(object, "dynamic_shared_memory_needed");
   if (address != 0 && !cucore::detail::is_executable(reinterpret_cast<const void*>(address))) {
@@ -89,7 +89,7 @@ CUoccupancyB2DSize occupancy_function(nb::handle object) {
   return reinterpret_cast<CUoccupancyB2DSize>(address);
 }
 
-/// dynamic_shared_memory_needed: a number of bytes, a callable that answers for a block size, or a
+/// `shared_memory`: a size in bytes, a callable that returns the size for a block size, or a
 /// CUoccupancyB2DSize (ours or NVIDIA's).
 nb::object max_potential_block_size(const KernelOccupancy& occupancy, nb::handle shared_memory,
                                     int limit) {
@@ -120,7 +120,7 @@ nb::object max_potential_block_size(const KernelOccupancy& occupancy, nb::handle
   }
   MaxPotentialBlockSize best{};
   {
-    WithoutGil release;  // what is called back may be Python's
+    WithoutGil release;  // the callback may be a Python function
     best = ask ? occupancy.max_potential_block_size(ask, limit)
                : occupancy.max_potential_block_size(bytes, limit);
   }
@@ -146,7 +146,8 @@ nb::object reduce(const PyKernel& kernel) {
                         nb::make_tuple(wrap(ObjectCode{*code}), kernel.name().c_str()));
 }
 
-/// The attributes ask a Kernel of their own, which is the same kernel: this one keeps them.
+/// Returns the attributes, cached in this object. They refer to another Kernel object of the same
+/// kernel, to avoid a reference cycle.
 nb::object attributes_of(const PyKernel& kernel) {
   static constinit Member type{"cuda.core._module", "KernelAttributes"};
   return nb::object((*type)(wrap(PyKernel{static_cast<const Kernel&>(kernel)})));

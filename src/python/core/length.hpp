@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// length.hpp: bytes from elsewhere, and the length that they must have.
+// length.hpp: checks of the length of bytes arguments.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace cucore::python {
 
-/// The contents of a bytes object, which must outlive the result.
+/// Returns a view of a bytes object, which must outlive it.
 inline std::span<const std::byte> bytes_of(const nb::bytes& object) {
   return {reinterpret_cast<const std::byte*>(object.c_str()), object.size()};
 }
 
-/// Throws ValueError, with both lengths, when they differ.
+/// Throws ValueError, with both lengths, if they differ.
 inline void check_length(const char* what, std::size_t given, std::size_t wanted) {
   if (given == wanted) return;
   PyErr_Format(PyExc_ValueError, "%s has %zu bytes, not %zu", what, wanted, given);

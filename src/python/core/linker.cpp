@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linker.cpp: the C++ side of cuda.core.Linker and LinkerOptions; their Python classes are in
-// cuda/core/_linker.py.
+// linker.cpp: the C++ implementation of cuda.core.Linker and LinkerOptions (cuda/core/_linker.py).
 #include "cucore/linker.hpp"
 
 #include <nanobind/stl/string.h>
@@ -12,7 +11,7 @@
 namespace cucore::python {
 namespace {
 
-/// Reads the fields of a LinkerOptions object; None leaves a field as it is.
+/// Reads the fields of a LinkerOptions object; None leaves a field unchanged.
 class Reader {
  public:
   explicit Reader(nb::handle object) : object_{object} {}

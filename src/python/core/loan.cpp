@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loan.cpp: what the open buffers of one stream and one pool hold together.
+// loan.cpp: shared ownership of a stream and a pool by open buffers.
 #include "loan.hpp"
 
 namespace cucore::python {
@@ -28,7 +28,7 @@ void Loan::end() noexcept {
   while (*at != this) at = &(*at)->next_;
   *at = next_;
   if (memory_line.last_loan == this) memory_line.last_loan = nullptr;
-  delete this;  // which may destroy the stream and the pool
+  delete this;  // may destroy the stream and the pool
 }
 
 }  // namespace cucore::python

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loan.hpp: what the open buffers of one stream and one pool hold together.
+// loan.hpp: shared ownership of a stream and a pool by open buffers.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace cucore::python {
 
-/// A buffer holds its stream and its memory resource. The references are counted atomically, and
-/// the four steps of that take half of what an allocation adds to the driver's calls. So open
-/// buffers that came from one pool on one stream hold both through one of these, whose
-/// reference count the GIL protects, and which is destroyed with the last of them.
+/// A buffer owns references to its stream and its memory resource. The four atomic updates of their
+/// reference counts would be half of the overhead of an allocation over the driver's calls.
+/// Therefore open buffers from one pool on one stream share a Loan, which owns both. The GIL
+/// protects its reference count; it is destroyed with the last of the buffers.
 class Loan {
  public:
-  /// For one buffer more. The lock is held.
+  /// Adds a reference for a buffer. Requires the GIL.
   static Loan* take(const Stream& stream, const std::shared_ptr<MemoryResource>& resource) {
     Loan* const last = memory_line.last_loan;
     if (last == nullptr || !last->stream.is_same(stream) || last->resource != resource)
@@ -24,7 +24,7 @@ class Loan {
     ++last->users_;
     return last;
   }
-  /// For one buffer less. The lock is held.
+  /// Releases the reference of a buffer. Requires the GIL.
   void give_back() noexcept {
     if (--users_ == 0) [[unlikely]]
       end();
@@ -35,7 +35,7 @@ class Loan {
 
   const Stream stream;
   const std::shared_ptr<MemoryResource> resource;
-  // The same for a buffer that has this: names, which count nothing.
+  // Non-owning copies for buffers with a reference to this object.
   const Stream unheld_stream;
   const std::shared_ptr<MemoryResource> unheld_resource;
 
@@ -46,7 +46,7 @@ class Loan {
 
   unsigned users_ = 1;
   Loan* next_;
-  static constinit Loan* first_;  // all there are
+  static constinit Loan* first_;  // list of all loans
 };
 
 using LoanHolder = std::unique_ptr<Loan, Loan::GiveBack>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// location.cpp: places of memory, which cuda.core.Host and Device name.
+// location.cpp: memory locations (cuda.core.Host and Device).
 #include "location.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -41,7 +41,7 @@ std::vector<Location> location_arguments(nb::handle places, std::size_t count) {
 
 namespace {
 
-/// The place of a Host; ValueError and TypeError for a wrong node.
+/// Returns the location of a Host. Throws ValueError or TypeError for an invalid node.
 Location host_of(nb::handle numa_id, bool is_numa_current) {
   if (numa_id.is_none()) return Location::host_of(std::nullopt, is_numa_current);
   if (PyLong_Check(numa_id.ptr()) == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// location.hpp: places of memory as arguments.
+// location.hpp: conversion of memory locations.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace cucore::python {
 
-/// The place a Device, its number or a Host stands for; -1 is the host. TypeError for anything
-/// else.
+/// Converts a Device, its ordinal or a Host to a location; -1 is the host. Throws TypeError for
+/// other objects.
 Location location_argument(nb::handle place);
-/// One place for all of `count` buffers, or a sequence with one each.
+/// Converts one location for all of `count` buffers, or a sequence with one for each.
 std::vector<Location> location_arguments(nb::handle places, std::size_t count);
 
 }  // namespace cucore::python

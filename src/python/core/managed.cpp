@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// managed.cpp: what cuda.core.ManagedBuffer and the batches of cuda.core.utils call.
+// managed.cpp: the implementation of cuda.core.ManagedBuffer and of the batches of cuda.core.utils.
 #include "cucore/managed.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -14,22 +14,23 @@
 namespace cucore::python {
 namespace {
 
-/// A place, or none.
+/// Converts a location or None.
 std::optional<Location> place_or_none(nb::handle place) {
   return place.is_none() ? std::nullopt : std::optional{location_argument(place)};
 }
 
-/// The memory of a list of Buffers.
+/// Returns the memory of a list of Buffers.
 std::vector<BufferRef> memory_of(nb::list buffers) {
   std::vector<BufferRef> out;
   for (nb::handle buffer : buffers) out.push_back(open_buffer(buffer.ptr()).buffer);
   return out;
 }
 
-/// The memory of a buffer; throws when it is closed.
+/// Returns the memory of a buffer. Throws if it is closed.
 ManagedRef managed(nb::handle buffer) { return ManagedRef{open_buffer(buffer.ptr()).buffer}; }
 
-/// The Buffers of an argument; TypeError and RuntimeError that name the argument and the place.
+/// Converts an argument to a list of Buffers. Throws TypeError or RuntimeError that names the
+/// argument and the index.
 nb::list buffer_list(nb::handle buffers, const char* name) {
   const nb::object items = buffer_of(buffers.ptr()) == nullptr
                                ? nb::steal(PyObject_GetIter(buffers.ptr()))
@@ -59,7 +60,7 @@ nb::list buffer_list(nb::handle buffers, const char* name) {
   return found;
 }
 
-/// The same for buffers of managed memory; ValueError for others.
+/// Like buffer_list(), for managed buffers. Throws ValueError for others.
 nb::list managed_list(nb::handle buffers) {
   nb::list found = buffer_list(buffers, "buffers");
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -73,7 +74,7 @@ nb::list managed_list(nb::handle buffers) {
   return found;
 }
 
-/// The options of a batch: one for all, one each, or None.
+/// Converts the options of a batch: one for all copies, one for each, or None.
 std::vector<CopyOptions> batch_options(nb::handle options, std::size_t copies) {
   static constinit Member type{"cuda.core._copy", "CopyOptions"};
   const auto is_options = [&](nb::handle thing) { return nb::isinstance(thing, *type); };
@@ -181,7 +182,7 @@ void bind_advice(nb::module_& m) {
 }  // namespace
 
 void copy_buffers(nb::handle stream, nb::handle srcs, nb::handle dsts, nb::handle options) {
-  const nb::list sources = buffer_list(srcs, "srcs");  // kept until the copies are queued
+  const nb::list sources = buffer_list(srcs, "srcs");  // kept alive until the copies are enqueued
   const nb::list targets = buffer_list(dsts, "dsts");
   const auto from = memory_of(sources);
   const auto into = memory_of(targets);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_line.hpp: what allocating from a pool and freeing look at besides the objects themselves:
-// one line of memory, since each comes back from the outer caches after the driver's work.
+// memory_line.hpp: the global state of allocations from a pool and of frees, in one cache line:
+// after a driver call every line is a cache miss.
 #pragma once
 
 #include <Python.h>
@@ -15,12 +15,12 @@ namespace cucore::python {
 class Loan;
 
 struct alignas(64) MemoryLine {
-  std::atomic<decltype(&::cuMemAllocFromPoolAsync)> allocate{nullptr};  ///< from the first
-  std::atomic<decltype(&::cuMemFreeAsync)> free{nullptr};               ///< allocation on
-  Loan* last_loan = nullptr;        ///< the one that was taken last, or null
-  PyObject* first_spare = nullptr;  ///< of the Buffer objects to be used again, or null
-  unsigned spares = 0;              ///< how many there are
-  std::int32_t native_at = 0;       ///< where the value of a _Native lies (usual.hpp)
+  std::atomic<decltype(&::cuMemAllocFromPoolAsync)> allocate{nullptr};  ///< set by the first
+  std::atomic<decltype(&::cuMemFreeAsync)> free{nullptr};               ///< allocation
+  Loan* last_loan = nullptr;        ///< the most recently used loan, or null
+  PyObject* first_spare = nullptr;  ///< head of the free list of Buffer objects, or null
+  unsigned spares = 0;              ///< length of the free list
+  std::int32_t native_at = 0;       ///< offset of the value in a _Native object (usual.hpp)
 };
 extern constinit MemoryLine memory_line __attribute__((visibility("hidden")));
 

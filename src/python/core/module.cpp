@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// module.cpp: the entry point of cuda.core._core; runs what the other files registered.
+// module.cpp: the entry point of cuda.core._core; runs the registered functions of the other files.
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -26,7 +26,8 @@ Registration::Registration(int order, BindFunction function) {
 }  // namespace cucore::python
 
 namespace {
-/// Objects end in whatever thread releases them last, mostly one that holds the lock.
+/// Hooks that release the GIL: objects are destroyed on the thread that releases the last
+/// reference, usually with the GIL.
 constexpr cucore::detail::WaitHooks kWithoutGil{
     []() noexcept -> void* {
       if (cucore::python::interpreter_is_ending() || PyGILState_Check() == 0) return nullptr;
@@ -45,8 +46,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The C++ half of cuda.core.";
   cucore::detail::wait_hooks.store(&kWithoutGil);
   cucore::python::close_to_foreign_threads_at_exit();
-  // Objects that live until the interpreter ends are the user's business; our own tests ask for the
-  // report.
+  // Objects of the program may live until finalization; only our tests enable the report.
   nb::set_leak_warnings(std::getenv("CUCORE_LEAK_WARNINGS") != nullptr);
   auto list = cucore::python::registrations();
   std::stable_sort(list.begin(), list.end(),

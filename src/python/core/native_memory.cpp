@@ -38,13 +38,13 @@ GraphMemory& graph_memory(const Native& native) {
 
 }  // namespace
 
-/// A pool as a resource.
+/// Wraps a pool as a memory resource.
 static Native native_of(std::shared_ptr<MemoryPool> pool) {
   const CUmemoryPool plain = pool->is_managed() || pool->is_mapped() ? nullptr : pool->handle();
   return Native{std::move(pool), plain};
 }
 
-/// The place that a number and a word name; the driver's choice where there is neither.
+/// Converts a number and a location type to the preferred location; nullopt if both are missing.
 static std::optional<Location> preferred_place(std::optional<int> number,
                                                const std::optional<std::string>& word) {
   if (!word && !number) return std::nullopt;
@@ -70,7 +70,8 @@ static std::optional<Location> preferred_place(std::optional<int> number,
       "preferred_location_type must be 'device', 'host' or 'host_numa', not '" + kind + "'"};
 }
 
-/// The pool of managed memory that prefers a place, and that place as (word, number).
+/// Returns the pool of managed memory with a preferred location, and the location as (type,
+/// number).
 static nb::object managed_pool(std::optional<int> number, const std::optional<std::string>& word) {
   const std::optional<Location> place = preferred_place(number, word);
   if (!place) {
@@ -109,13 +110,13 @@ void bind_native_memory(nb::module_& m) {
         return native_of(MemoryPool::create_pinned({ipc, numa, max_size}));
       },
       "ipc"_a, "numa"_a.none(), "max_size"_a);
-  // The NUMA node of its memory, -1 for any.
+  // The NUMA node of the memory; -1 for any.
   cls.def_prop_ro("numa_id", [](const Native& n) {
     const CUmemLocation& where = n.pool().options().location;
     return where.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? where.id : -1;
   });
   cls.def_static("managed_pool", &managed_pool, "place"_a.none(), "kind"_a.none());
-  // The same pool for an owner that outlives close().
+  // A second owner of the pool, which stays valid after close().
   cls.def("share", [](const Native& n) {
     (void)n.pool();
     return n;
@@ -193,7 +194,7 @@ void bind_native_memory(nb::module_& m) {
       },
       "ptr"_a.none(), "size"_a, "stream"_a.none());
 
-  // A buffer for other processes; `native` is its pool, None for a plain allocation.
+  // Exports a buffer to other processes; `native` is its pool, None for a plain allocation.
   m.def(
       "export_memory",
       [](std::size_t ptr, std::size_t size, const Native* native) {

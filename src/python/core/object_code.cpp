@@ -52,7 +52,7 @@ SymbolMapping mapping_argument(nb::handle object) {
 
 namespace {
 
-/// PTX source given as str is told from a path by its .version line.
+/// Returns whether a str is PTX source, which has a .version directive, and not a path.
 bool is_ptx_text(std::string_view text) {
   return text.find(".version") != text.npos && text.find('\n') != text.npos;
 }
@@ -72,7 +72,7 @@ ObjectCode from_module(CodeType type, nb::handle module, const std::string& name
         PyUnicode_Check(path.ptr()) != 0 ? nb::steal(PyUnicode_EncodeFSDefault(path.ptr())) : path;
     if (!bytes.is_valid()) throw nb::python_error();
     char* spelled = nullptr;
-    if (PyBytes_AsStringAndSize(bytes.ptr(), &spelled, nullptr) < 0)  // a null character in it
+    if (PyBytes_AsStringAndSize(bytes.ptr(), &spelled, nullptr) < 0)  // contains a NUL
       throw nb::python_error();
     std::filesystem::path file{std::string{spelled}};
     if (!std::filesystem::exists(file)) {
@@ -98,7 +98,7 @@ nb::object code_object(const ObjectCode& code) {
 }
 
 PyObject* code_type(PyObject* self) {
-  static std::atomic<PyObject*> names[8];  // by type; held for ever
+  static std::atomic<PyObject*> names[8];  // indexed by type; never released
   const CodeType type = self_of<ObjectCode>(self).code_type();
   std::atomic<PyObject*>& name = names[static_cast<std::size_t>(type)];
   if (name.load() == nullptr) name = PyUnicode_InternFromString(code_type_name(type));
@@ -111,7 +111,7 @@ nb::dict mapping_object(const ObjectCode& code) {
   return mapping;
 }
 
-/// What Python has asked for before: the kernel of this name, or under None the code. A new
+/// Returns the cached Python object: the kernel of this name, or the code if `name` is None. New
 /// reference, or null.
 PyObject* known(const ObjectCode& code, PyObject* name) {
   auto* dict = static_cast<PyObject*>(code.attachment());
@@ -127,8 +127,8 @@ PyObject* known(const ObjectCode& code, PyObject* name) {
   return found;
 }
 
-/// Keeps it with the code, and returns what is kept: another thread may have been faster. Holds
-/// kernels and the code alone, nothing of the user's.
+/// Caches an object with the code, and returns the cached one: another thread may have been faster.
+/// The cache has only kernels and the code, no objects of the user.
 PyObject* keep(const ObjectCode& code, PyObject* name, const nb::object& made) {
   if (code.attachment() == nullptr) {
     code.attach({static_cast<void*>(nb::dict().release().ptr()),
@@ -152,7 +152,7 @@ PyObject* code_property(PyObject* self) {
   return keep(code, Py_None, code_object(code));
 }
 
-/// get_kernel(name): the same Kernel object for the same name, kept with the code.
+/// get_kernel(name): returns the same Kernel object for the same name, cached with the code.
 PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const Names<1> names{"name"};
   std::array<PyObject*, 1> given;
@@ -168,7 +168,7 @@ PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   if (wanted.find('\0') != wanted.npos) throw nb::value_error("the name holds a null character");
   std::optional<Kernel> kernel;
   {
-    WithoutGil unlocked;  // the first kernel loads, and may compile, the code
+    WithoutGil unlocked;  // the first kernel loads the code, and may compile it
     kernel = code.get_kernel(wanted);
   }
   return keep(code, name, wrap(PyKernel{*std::move(kernel)}));
@@ -180,7 +180,7 @@ nb::object restore(const std::string& type, nb::handle code, const std::string& 
 }
 
 nb::object reduce(const ObjectCode& code) {
-  // A function of a Python module: pickle writes its name.
+  // A function of a Python module, because pickle stores its name.
   nb::object restore = nb::module_::import_("cuda.core._module").attr("_object_code");
   return nb::make_tuple(restore, nb::make_tuple(code_type_name(code.code_type()), code_object(code),
                                                 code.name(), mapping_object(code)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// option_values.cpp: reads the values of options.
+// option_values.cpp: conversion of option values.
 #include "option_values.hpp"
 
 #include <nanobind/stl/string.h>
@@ -18,7 +18,7 @@ template <class... Args>
   throw nb::python_error();
 }
 
-/// The int that a value is; false for a value that is none (int() would cut fractions off).
+/// Converts an integer; false for other values (int() would truncate fractions).
 bool whole(nb::handle value, std::int64_t* out) {
   const nb::object number =
       PyIndex_Check(value.ptr()) != 0 ? nb::steal(PyNumber_Index(value.ptr())) : nb::object{};
@@ -129,11 +129,11 @@ int enum_value(nb::handle value, const char* name, nb::handle type) {
 
 static void bind_option_values(nb::module_& m) {
   m.def("text_values", &text_values, "value"_a.none(), "name"_a, "bytearrays"_a = false);
-  // An options argument: an object of the class, or a dict of its fields.
+  // Converts an options argument: an object of the class, or a dict of its fields.
   m.def(
       "options_of", [](nb::handle given, nb::handle cls) { return options_of(given.ptr(), cls); },
       "given"_a.none(), "cls"_a);
-  // The same, with None for the defaults.
+  // Likewise; None selects the defaults.
   m.def(
       "options_or_default",
       [](nb::handle given, nb::handle cls) {

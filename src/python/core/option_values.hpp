@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// option_values.hpp: reads the values of options: words, numbers, sequences. Errors name the option
-// and, of a sequence, the place.
+// option_values.hpp: conversion of option values: strings, numbers, sequences. Errors name the
+// option and, for a sequence, the index.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@
 
 namespace cucore::python {
 
-/// The place of a text among `words`. ValueError that lists them.
+/// Returns the index of a string in `words`. Throws ValueError that lists them.
 int word_value(nb::handle value, const char* name, std::span<const char* const> words);
-/// An int that is at least `least` and fits in 32 bits. TypeError, ValueError.
+/// Converts an int that is at least `least` and fits in 32 bits. Throws TypeError or ValueError.
 unsigned number_value(nb::handle value, const char* name, std::int64_t least);
-/// A real number. TypeError.
+/// Converts a real number. Throws TypeError.
 float real_value(nb::handle value, const char* name);
-/// A sequence of ints. TypeError.
+/// Converts a sequence of ints. Throws TypeError.
 std::vector<std::int64_t> int_values(nb::handle value, const char* name);
-/// A sequence of texts, each a str or UTF-8 bytes, with `bytearrays` also a bytearray. TypeError.
+/// Converts a sequence of str or UTF-8 bytes, or of bytearrays if `bytearrays` is true. Throws
+/// TypeError.
 std::vector<std::string> text_values(nb::handle value, const char* name, bool bytearrays);
-/// An object of an enumeration of Python. TypeError.
+/// Converts a member of a Python enum. Throws TypeError.
 int enum_value(nb::handle value, const char* name, nb::handle type);
 
-/// The values of a tuple or list; TypeError for anything else.
+/// Returns the items of a tuple or list. Throws TypeError for other objects.
 std::vector<nb::object> sequence_values(nb::handle value, const char* name, const char* of_what);
 
 }  // namespace cucore::python

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// program.cpp: the C++ side of cuda.core.Program and ProgramOptions; their Python classes are in
-// cuda/core/_program.py.
+// program.cpp: the C++ implementation of cuda.core.Program and ProgramOptions
+// (cuda/core/_program.py).
 #include "cucore/program.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -43,7 +43,7 @@ std::string str_of(const char* field, nb::handle value) {
   return text_argument(nb::steal(PyOS_FSPath(value.ptr())), field);
 }
 
-/// NVIDIA's package answers a malformed macro with a RuntimeError.
+/// Throws RuntimeError for a malformed macro, as NVIDIA's package does.
 [[noreturn]] void wrong_macro(nb::handle value) {
   PyErr_Format(PyExc_RuntimeError,
                "a macro of define_macro is 'NAME', 'NAME=VALUE' or a pair of strings "
@@ -52,7 +52,7 @@ std::string str_of(const char* field, nb::handle value) {
   throw nb::python_error();
 }
 
-/// A macro is "NAME", "NAME=VALUE" or (NAME, VALUE).
+/// Converts a macro: "NAME", "NAME=VALUE" or (NAME, VALUE).
 std::string macro_of(nb::handle value) {
   if (PyUnicode_Check(value.ptr()) != 0) return str_of("define_macro", value);
   if (PyTuple_Check(value.ptr()) == 0 || PyTuple_GET_SIZE(value.ptr()) != 2 ||
@@ -79,7 +79,7 @@ std::vector<std::string> macros_of(nb::handle value) {
   return macros;
 }
 
-/// Python's value into a field of the struct; None leaves it unset.
+/// Assigns a Python value to a field of the struct; None leaves it unset.
 struct Assign {
   ProgramOptions& options;
   const char* name;
@@ -95,7 +95,7 @@ struct Assign {
   }
   void operator()(ProgramOptions::Text ProgramOptions::*member) const {
     if (member == &ProgramOptions::time && PyBool_Check(value.ptr()) != 0) {
-      if (value.is(nb::handle{Py_True})) options.time = "true";  // a linker has no file for it
+      if (value.is(nb::handle{Py_True})) options.time = "true";  // a linker writes no file
       return;
     }
     options.*member = str_of(name, value);
@@ -172,7 +172,7 @@ ProgramOptions program_options_argument(nb::handle object) {
   ProgramOptions options;
   if (object.is_none()) return options;
   static const std::vector<PyObject*> names =
-      [] {  // interned: creating them would take half of the time
+      [] {  // interned once: their creation would take half of the time
         std::vector<PyObject*> made;
         for (const auto& field : detail::option_fields())
           made.push_back(PyUnicode_InternFromString(field.name));
@@ -199,7 +199,7 @@ ProgramOptions program_options_argument(nb::handle object) {
   return options;
 }
 
-/// A kind of source that there is not is a RuntimeError in NVIDIA's package.
+/// Converts a source type. Throws RuntimeError for an unknown one, as NVIDIA's package does.
 static SourceType source_argument(const std::string& type) {
   try {
     return source_type_of(type);
@@ -208,7 +208,7 @@ static SourceType source_argument(const std::string& type) {
   }
 }
 
-/// A compiler that is not installed is pathfinder's own exception, with the places tried.
+/// Translates the error for a missing compiler to pathfinder's exception, with the places searched.
 static void translate_not_found(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
@@ -224,7 +224,7 @@ static void translate_not_found(const std::exception_ptr& pointer, void*) {
   }
 }
 
-/// The CUDA version that the driver knows; nothing where there is no driver.
+/// Returns the CUDA version that the driver supports; nullopt without a driver.
 static std::optional<int> driver_version() {
   try {
     return driver_info().version;
@@ -235,11 +235,11 @@ static std::optional<int> driver_version() {
   }
 }
 
-/// RuntimeWarning for PTX of a newer compiler than the driver knows, at the caller of
-/// Program.compile().
+/// Issues a RuntimeWarning, at the caller of Program.compile(), if the PTX version is newer than
+/// the driver supports.
 static void warn_if_too_new(const ObjectCode& code, std::optional<int> given) {
   const std::optional<int> needed = cuda_version_of_ptx(code.code());
-  if (!needed) return;  // loading it will tell
+  if (!needed) return;  // unknown: loading the code reports an error
   const int known = (given ? given : driver_version()).value_or(*needed);
   if (*needed <= known) return;
   if (PyErr_WarnFormat(PyExc_RuntimeWarning, 2,
@@ -249,7 +249,7 @@ static void warn_if_too_new(const ObjectCode& code, std::optional<int> given) {
     throw nb::python_error();
 }
 
-/// (name, source) pairs, as ProgramOptions.extra_sources takes them. TypeError for others.
+/// Checks that ProgramOptions.extra_sources has (name, source) pairs. Throws TypeError otherwise.
 static void check_sources(nb::handle sources) {
   if (!is_sequence(sources)) wrong_type("extra_sources", sources, "a list of (name, source) pairs");
   Py_ssize_t place = 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_cache.cpp: the C++ side of the program caches; their Python classes are in
-// cuda/core/_program_cache.py.
+// program_cache.cpp: the C++ implementation of the program caches (cuda/core/_program_cache.py).
 #include "cucore/program_cache.hpp"
 
 #include <nanobind/stl/filesystem.h>
@@ -16,8 +15,8 @@ namespace {
 
 nb::bytes to_bytes(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 
-/// A cache of Python, which users may have written: `get` and `__setitem__`. One that cannot be
-/// read or written (OSError) is a warning, because the code can be compiled all the same.
+/// Adapts a Python cache, which may be a user's class with `get` and `__setitem__`. A read or write
+/// error (OSError) becomes a warning, because the code can still be compiled.
 class PythonCache final : public ProgramCache {
  public:
   explicit PythonCache(nb::handle cache) : cache_{cache} {}
@@ -68,7 +67,7 @@ class PythonCache final : public ProgramCache {
   nb::handle cache_;
 };
 
-/// compile(cache=...): (ObjectCode, log).
+/// compile(cache=...) -> (ObjectCode, log)
 nb::object compile_with_cache(Program& program, nb::handle code, nb::handle target,
                               const std::vector<std::string>& names, nb::handle cache) {
   const CodeType type = target_argument(target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// py_kernel.hpp: what a cuda.core.Kernel object holds.
+// py_kernel.hpp: the value of a cuda.core.Kernel object.
 #pragma once
 
 #include <utility>
@@ -10,10 +10,10 @@
 namespace cucore::python {
 
 struct PyKernel : Kernel {
-  PyKernel(Kernel kernel) : Kernel{std::move(kernel)} {}  // NOLINT: a value of its own kind
+  PyKernel(Kernel kernel) : Kernel{std::move(kernel)} {}  // NOLINT: implicit conversion intended
 
-  // What was asked for before, and is the same object ever after. Neither refers to this object:
-  // the collector does not see through it.
+  // Cached on first access. Neither may refer to this object, which the garbage collector does not
+  // traverse.
   nb::object attributes_object;
   nb::object occupancy_object;
 };

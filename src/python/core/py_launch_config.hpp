@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// py_launch_config.hpp: what a cuda.core.LaunchConfig object holds.
+// py_launch_config.hpp: the value of a cuda.core.LaunchConfig object.
 #pragma once
 
 #include "binding.hpp"
@@ -8,10 +8,10 @@
 namespace cucore::python {
 
 struct PyLaunchConfig : LaunchConfig {
-  PyLaunchConfig(const LaunchConfig& config)  // NOLINT: a value of its own kind
+  PyLaunchConfig(const LaunchConfig& config)  // NOLINT: implicit conversion intended
       : LaunchConfig{config} {}
 
-  // Made when first asked for: most are launched and never looked at.
+  // Created on first access: most configurations are only launched.
   nb::object grid_object;
   nb::object block_object;
 };

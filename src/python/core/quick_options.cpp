@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quick_options.cpp: making an object of options (EventOptions, StreamOptions) without running the
-// Python code of its __init__, which takes three times as long.
+// quick_options.cpp: creation of options objects (EventOptions, StreamOptions) without their Python
+// __init__, which takes three times as long.
 #include <Python.h>
 #include <structmember.h>
 
@@ -14,15 +14,15 @@ namespace {
 
 constexpr std::size_t kMostFields = 4;
 
-/// A class whose __init__ does nothing but assign each parameter to the slot of its name.
+/// A class whose __init__ only assigns each parameter to the slot of the same name.
 struct OptionsClass {
   PyObject* type = nullptr;
   std::size_t count = 0;
-  std::array<PyObject*, kMostFields> names{};  // interned, held for ever
+  std::array<PyObject*, kMostFields> names{};  // interned, never released
   std::array<PyObject*, kMostFields> fallbacks{};
   std::array<Py_ssize_t, kMostFields> offsets{};
 };
-std::array<OptionsClass, 8> classes;  // filled while their module is imported
+std::array<OptionsClass, 8> classes;  // filled by the import of their module
 std::size_t class_count = 0;
 
 const OptionsClass& class_of(PyObject* type) {
@@ -31,7 +31,7 @@ const OptionsClass& class_of(PyObject* type) {
   return classes[i];
 }
 
-/// What calling a class does otherwise: for older spellings, and for mistakes.
+/// Calls the class the regular way: for older names of parameters, and for errors.
 [[gnu::noinline]] PyObject* call_slowly(PyObject* type, PyObject* const* args, Py_ssize_t nargs,
                                         PyObject* kwnames) {
   const nb::object positional = nb::steal(PyTuple_New(nargs));
@@ -67,7 +67,7 @@ PyObject* call(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* k
   return made;
 }
 
-/// A decorator. The parameters and what they are by default are those of __init__.
+/// A class decorator. The parameters and their defaults are those of __init__.
 nb::object quick_options(nb::object type) {
   OptionsClass made;
   const nb::object init = type.attr("__init__");

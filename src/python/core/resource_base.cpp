@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resource_base.cpp: cuda.core._core._Resource, the base class of the memory resources of the
-// package: a slot for their C++ half, and their most frequent operations without Python code.
+// resource_base.cpp: cuda.core._core._Resource, the base class of the package's memory resources: a
+// slot for the C++ resource, and the most frequent operations without Python code.
 #include <Python.h>
 #include <structmember.h>
 
@@ -16,7 +16,7 @@ struct ResourceObject {
   PyObject head;
   PyObject* native;  // a _Native; null before __init__
   int device_id;
-  bool is_host_accessible, is_managed;  // as the class says: _host, _managed
+  bool is_host_accessible, is_managed;  // attributes _host and _managed of the class
 };
 ResourceObject& resource(PyObject* self) { return *reinterpret_cast<ResourceObject*>(self); }
 
@@ -34,7 +34,7 @@ PyObject* resource_allocate(PyObject* self, PyObject* const* args, Py_ssize_t na
   return allocate_from(self, native_object(self), given[0], given[1], "allocate").release().ptr();
 }
 
-/// A truth value of the class.
+/// Returns a Boolean attribute of the class.
 bool flag(PyTypeObject* type, const char* name) {
   const nb::object value =
       nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// resources.cpp: parts of a device, checkpoints and graphics for the classes of cuda.core.
+// resources.cpp: device resources, checkpoints and graphics interoperability of cuda.core.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -26,7 +26,7 @@ std::uintptr_t address_of(const T& resource) {
   return reinterpret_cast<std::uintptr_t>(&resource.raw());
 }
 
-/// A field of SMResourceOptions: one value for all groups, one each, or None.
+/// A field of SMResourceOptions: one value for all groups, one for each, or None.
 struct GroupField {
   GroupField(nb::handle options, const char* field)
       : name{field}, value{options.attr(field)}, is_list{PySequence_Check(value.ptr()) != 0} {}
@@ -35,7 +35,7 @@ struct GroupField {
   nb::object value;
   bool is_list;
 
-  /// The value of a group, 0 for None. TypeError, ValueError.
+  /// Returns the value of a group; 0 for None. Throws TypeError or ValueError.
   [[nodiscard]] unsigned of(std::size_t group) const {
     const nb::object one = is_list ? nb::object(value[group]) : value;
     if (one.is_none()) return 0;
@@ -54,7 +54,7 @@ struct GroupField {
   }
 };
 
-/// The groups that SMResourceOptions describe.
+/// Converts SMResourceOptions to groups.
 std::vector<SMGroupOptions> groups_of(nb::handle options) {
   const GroupField fields[] = {{options, "count"},
                                {options, "coscheduled_sm_count"},
@@ -164,7 +164,7 @@ void bind_checkpoint(nb::module_& m) {
           });
 }
 
-/// Where no stream is named, the default stream of the driver.
+/// Converts a stream; None is the driver's default stream.
 Stream stream_or_default(nb::handle stream, const char* function) {
   return stream.is_none() ? Stream::view(nullptr) : stream_argument(stream.ptr(), function);
 }

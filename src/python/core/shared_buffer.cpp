@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shared_buffer.cpp: buffers that are shared with other processes, for cuda/core/_sharing.py.
+// shared_buffer.cpp: interprocess sharing of buffers, for cuda/core/_sharing.py.
 #include "cucore/shared_buffer.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -23,7 +23,7 @@ using cucore::detail::Exporter;
 using cucore::detail::IPCLink;
 using cucore::detail::PoolName;
 
-/// The number that other processes know a buffer by, while the buffer lives.
+/// The number by which other processes identify a buffer, valid for the buffer's lifetime.
 struct Offer {
   std::shared_ptr<Exporter> exporter;
   std::uint64_t number = 0;
@@ -40,8 +40,8 @@ std::string_view text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.
 
 nb::bytes to_bytes(std::string_view text) { return nb::bytes{text.data(), text.size()}; }
 
-/// A reference to a Python object that any thread may give up. At the end of the interpreter it
-/// stays.
+/// Owns a reference to a Python object that any thread may release. It is leaked during
+/// finalization.
 std::shared_ptr<PyObject> held_anywhere(PyObject* reference) {
   return {reference, [](PyObject* object) {
             const WithGil locked;
@@ -49,7 +49,7 @@ std::shared_ptr<PyObject> held_anywhere(PyObject* reference) {
           }};
 }
 
-/// What keeps the memory of the buffer that a weak reference names: the capsule of hold_memory().
+/// Returns an owner of the memory of a weakly referenced buffer: the capsule of hold_memory().
 std::shared_ptr<void> hold_for_others(PyObject* weak) {
   const WithGil locked;
   if (!locked) return nullptr;
@@ -81,7 +81,8 @@ std::uint64_t number_of(const std::shared_ptr<Exporter>& exporter, nb::handle bu
   return value.offer->number;
 }
 
-/// The buffer of a number of this process: the same memory, which may be sent on.
+/// Opens a buffer that this process itself exports: returns a buffer of the same memory, which can
+/// be exported again.
 nb::object come_home(Exporter& exporter, std::uint64_t number, nb::handle resource,
                      nb::handle descriptor) {
   const std::shared_ptr<void> held = exporter.hold(number);
@@ -97,7 +98,7 @@ nb::object come_home(Exporter& exporter, std::uint64_t number, nb::handle resour
   return wrap(KeepingBuffer{std::move(made)});
 }
 
-/// A buffer of another process, from a descriptor. `lease` is called without the lock.
+/// Opens a buffer of another process from a descriptor. `lease` is called without the GIL.
 template <class Lease>
 nb::object open_imported(nb::handle resource, nb::handle named, nb::handle stream, Lease lease) {
   Stream on;
@@ -136,7 +137,7 @@ void bind_shared_buffer(nb::module_& m) {
         std::memcpy(key.data(), name.c_str(), key.size());
         e.offer_pool(key, std::dynamic_pointer_cast<MemoryPool>(native.resource));
       });
-  // A file descriptor of a pool of another process, -1 where it has none.
+  // Returns a file descriptor of another process's pool; -1 if there is no such pool.
   m.def("shared_pool", [](const nb::bytes& name, const nb::bytes& key, const nb::bytes& pool) {
     const WithoutGil unlocked;
     return cucore::detail::ask_exporter(text_of(name), text_of(key),
@@ -148,7 +149,8 @@ void bind_shared_buffer(nb::module_& m) {
         return open_imported(resource, descriptor, stream, [] { return std::shared_ptr<void>{}; });
       },
       "resource"_a.none(), "descriptor"_a, "stream"_a.none());
-  // The same for a buffer that its process keeps meanwhile; also in that process itself.
+  // Opens a buffer with a lease: its process keeps the memory meanwhile. Works in that process,
+  // too.
   m.def(
       "open_shared",
       [](nb::handle resource, nb::handle descriptor, nb::handle stream, const nb::bytes& name,

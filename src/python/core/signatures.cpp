@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// signatures.cpp: __signature__ of functions and classes that are bound here, so that
-// inspect.signature() works. The text is rendered in Python (cuda/core/_signatures.py) when asked
-// for.
+// signatures.cpp: __signature__ of the bound functions and classes, for inspect.signature().
+// Created on access by Python code (cuda/core/_signatures.py).
 #include "support.hpp"
 
 namespace cucore::python {
@@ -15,7 +14,7 @@ PyObject* ask(const char* function, PyObject* object) {
 PyObject* of_function(PyObject* self, void*) { return ask("of", self); }
 PyObject* of_bound(PyObject* self, void*) { return ask("of_bound", self); }
 
-/// In the dict of a class: __get__(None, class). Objects of the class are not called.
+/// Descriptor in the dict of a class: __get__(None, class). Raises AttributeError for instances.
 PyObject* of_class(PyObject*, PyObject* object, PyObject* type) {
   if (object != nullptr && object != Py_None) {
     PyErr_SetString(PyExc_AttributeError, "__signature__");
@@ -24,7 +23,7 @@ PyObject* of_class(PyObject*, PyObject* object, PyObject* type) {
   return ask("of_class", type);
 }
 
-/// The classes of functions refuse assignments, from Python.
+/// Adds a descriptor to the dict of a type: the types of functions reject assignments from Python.
 void add(PyTypeObject* type, PyObject* descriptor) {
   const nb::object held = nb::steal(descriptor);
   if (!held.is_valid() || PyDict_SetItemString(type->tp_dict, "__signature__", descriptor) < 0)
@@ -58,6 +57,6 @@ void bind_signatures(nb::module_& m) {
     add(reinterpret_cast<PyTypeObject*>(cls.ptr()), Py_NewRef(descriptor.ptr()));
   }
 }
-CUCORE_BIND(kBindRest + 100, bind_signatures)  // when all classes are there
+CUCORE_BIND(kBindRest + 100, bind_signatures)  // after all classes are registered
 
 }  // namespace cucore::python

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// strided.cpp: exports, addresses and copies for cuda.core.utils.StridedMemoryView.
+// strided.cpp: DLPack export, addresses and copies of cuda.core.utils.StridedMemoryView.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
@@ -55,7 +55,7 @@ void bind_strided(nb::module_& m) {
   m.def("check_layout",
         [](const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides,
            std::size_t bits, std::size_t size) { check_layout(shape, strides, bits, size); });
-  // Elements of `bits` bits each, between two layouts of one shape.
+  // Copies elements of `bits` bits between two layouts of the same shape.
   m.def("copy_strided",
         [](std::size_t dst, const std::vector<std::int64_t>& dst_strides, std::size_t src,
            const std::vector<std::int64_t>& src_strides, const std::vector<std::int64_t>& shape,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// submission.hpp: whether a call that queues work may keep the interpreter's lock.
+// submission.hpp: whether a call that enqueues work may keep the GIL.
 //
-// Giving the lock up and taking it again takes longer than all the rest of such a call. It must be
-// given up where the call may wait for something that needs it: a call that queues work waits for
-// the device when the driver's queue is full, or when it has to make room for a kernel, and the
-// device may be waiting for a host function, or for a flag that another thread will set.
+// Releasing and reacquiring the GIL takes longer than the rest of such a call. The GIL must be
+// released if the call may wait for something that needs it: a call that enqueues work blocks if
+// the driver's queue is full, or if it must allocate memory for a kernel, and the device may be
+// waiting for a host function, or for a flag that another thread sets.
 #pragma once
 
 #include "core/backlog.hpp"
@@ -18,8 +18,8 @@ using cucore::detail::Backlog;
 using cucore::detail::backlog;
 using cucore::detail::host_calls_are_pending;
 
-/// What an object answers to a short question, asked without the lock while that must be: of a copy
-/// then, which stays when another thread closes the object.
+/// Returns the result of a short query of an object. Releases the GIL if host calls are pending,
+/// and then queries a copy, which stays valid if another thread closes the object.
 template <class Object, class Question>
 auto asked(const Object& object, Question question) {
   if (!host_calls_are_pending()) [[likely]]
@@ -29,9 +29,9 @@ auto asked(const Object& object, Question question) {
   return question(held);
 }
 
-/// Counts a call that queues work, and returns whether it may be made with the GIL held. No other
-/// thread can close an object then either. Free-threaded Python has no such lock, and nothing to
-/// save.
+/// Counts a call that enqueues work, and returns whether it may be made with the GIL held. If so,
+/// no other thread can close an object meanwhile. Always false in free-threaded Python, which has
+/// no GIL.
 [[gnu::always_inline]] inline bool may_keep_lock([[maybe_unused]] CUstream stream,
                                                  [[maybe_unused]] unsigned weight = 1) noexcept {
 #ifdef Py_GIL_DISABLED
@@ -41,7 +41,7 @@ auto asked(const Object& object, Question question) {
 #endif
 }
 
-/// The same for a call that is captured, which queues nothing.
+/// Like may_keep_lock(), for a captured call, which enqueues nothing.
 [[gnu::always_inline]] inline bool may_keep_lock_in_capture() noexcept {
 #ifdef Py_GIL_DISABLED
   return false;

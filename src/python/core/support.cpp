@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// support.cpp: the C API half of the bindings.
+// support.cpp: the parts of the bindings that use the C API of Python.
 #include "support.hpp"
 
 #include <structmember.h>
@@ -23,7 +23,7 @@ namespace cucore::python {
 // ---- methods and functions
 
 static PyMethodDef* new_method(const char* name, FastFunction function, const char* doc) {
-  // Lives as long as the type or module, which is as long as the process.
+  // Must outlive the type or module, which live until the process exits.
   return new PyMethodDef{name,
                          reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
                          METH_FASTCALL | METH_KEYWORDS, doc};
@@ -182,10 +182,10 @@ Stream foreign_stream(nb::handle object) {
 
 namespace {
 
-/// What is known of a type that was passed as a stream.
+/// Describes a type that was passed as a stream.
 struct BuilderType {
   bool is_builder = false;
-  std::array<Py_ssize_t, 3> offsets{};  // of the slots, by BuilderSlot; 0: ask Python
+  std::array<Py_ssize_t, 3> offsets{};  // of the slots, by BuilderSlot; 0: use getattr
 };
 
 std::array<PyObject*, 3>& slot_names() {
@@ -313,7 +313,7 @@ std::size_t size_argument(PyObject* object, const char* name) {
 
 nb::object driver_object(const char* type, std::uintptr_t value) {
   static std::atomic<PyObject*> known{
-      nullptr};  // cuda.bindings.driver, or None where there is none
+      nullptr};  // cuda.bindings.driver, or None if it is not installed
   PyObject* bindings = known.load(std::memory_order_acquire);
   if (bindings == nullptr) {
     bindings = PyImport_ImportModule("cuda.bindings.driver");
@@ -321,7 +321,7 @@ nb::object driver_object(const char* type, std::uintptr_t value) {
       PyErr_Clear();
       bindings = Py_NewRef(Py_None);
     }
-    known.store(bindings, std::memory_order_release);  // a second thread finds the same module
+    known.store(bindings, std::memory_order_release);  // all threads store the same module
   }
   nb::object number = nb::steal(PyLong_FromSize_t(value));
   if (bindings == Py_None) return number;
@@ -330,14 +330,14 @@ nb::object driver_object(const char* type, std::uintptr_t value) {
 
 // ---- options: a class, a dict, or None
 
-/// One field; `name` is interned.
+/// Returns one field; `name` is interned.
 static nb::object field_of(nb::handle options, PyObject* name) {
   nb::object value = nb::steal(PyObject_GetAttr(options.ptr(), name));
   if (!value.is_valid()) throw nb::python_error();
   return value;
 }
 
-/// Reads one truth value.
+/// Reads one Boolean field.
 static bool flag_of(nb::handle options, PyObject* name, bool fallback) {
   const nb::object value = field_of(options, name);
   if (value.is_none()) return fallback;
@@ -405,8 +405,8 @@ StreamOptions stream_options(PyObject* object) {
 
 // ---- waiting
 
-/// Python handles signals on the main thread only, which on Linux is the one that has the process's
-/// number.
+/// Returns whether this is the main thread, the only one on which Python handles signals. On Linux
+/// its thread ID is the process ID.
 static bool signals_arrive_here() { return syscall(SYS_gettid) == getpid(); }
 
 void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what,
@@ -424,8 +424,8 @@ void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void
     check(code, call);
     return;
   }
-  // Ask often at first, then after pauses of about a sixteenth of the time waited so far, at most a
-  // millisecond.
+  // Poll often at first, then at intervals of about a sixteenth of the time waited so far, at most
+  // a millisecond.
   constexpr long kSignalPeriodNs = 20'000'000;
   const auto now_ns = [] {
     timespec t{};

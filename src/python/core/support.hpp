@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// support.hpp: methods written against the C API where a call must cost little, and conversions all
-// files share.
+// support.hpp: methods that use the C API of Python for low call overhead, and shared conversions.
 #pragma once
 
 #include <nanobind/stl/string.h>
@@ -24,13 +23,13 @@
 
 namespace cucore::python {
 
-/// Turns the exception in flight into a Python error. Call inside catch (...).
+/// Translates the current C++ exception to a Python error. Call inside catch (...).
 void set_python_error() noexcept;
 
 using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                                    PyObject* kwnames);
 
-/// A C function for a method table; no C++ exception leaves it.
+/// Wraps a function for a method table. No C++ exception propagates from it.
 template <FastFunction function>
 PyObject* guarded(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                   PyObject* kwnames) noexcept {
@@ -42,35 +41,35 @@ PyObject* guarded(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   }
 }
 
-/// Adds a method that takes its arguments by the fast convention. `doc` starts with "name($self,
-/// ...)\n--\n\n", which is where inspect.signature() looks. The strings must live as long as the
-/// process.
+/// Adds a method with the METH_FASTCALL convention. `doc` starts with "name($self, ...)\n--\n\n",
+/// from which inspect.signature() reads the signature. The strings must live until the process
+/// exits.
 void add_method(nb::handle type, const char* name, FastFunction guarded_function, const char* doc);
 template <FastFunction function>
 void def_fast(nb::handle type, const char* name, const char* doc) {
   add_method(type, name, &guarded<function>, doc);
 }
-/// A method that changes its object: on free-threaded Python one thread at a time runs it.
+/// Adds a method that modifies its object: in free-threaded Python, one thread at a time runs it.
 template <FastFunction function>
 PyObject* alone(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   const nb::ft_object_guard guard{nb::handle{self}};
   return function(self, args, nargs, kwnames);
 }
-/// A function of a module, by the same convention.
+/// Adds a function to a module, with the same convention.
 void add_function(nb::module_& m, const char* name, FastFunction guarded_function, const char* doc);
 
 /// A read-only property. The getter returns a new reference and may throw.
 using Getter = PyObject* (*)(PyObject* self);
 void def_get(nb::handle type, const char* name, Getter getter, const char* doc);
-/// Makes the class say it lives in cuda.core, where users import it from.
+/// Sets __module__ of the class to cuda.core, from which users import it.
 void set_module(nb::handle type);
 
-/// Replaces what calling the type does. The function returns a new reference.
+/// A replacement for the call of a type. Returns a new reference.
 using TypeCall = PyObject* (*)(PyObject* type, PyObject* const* args, size_t nargsf,
                                PyObject* kwnames);
 void set_type_call(nb::handle type, TypeCall call);
 
-/// Parameter names of a fast function; made once, kept for ever.
+/// The interned parameter names of a fast function; never released.
 template <std::size_t N>
 struct Names {
   std::array<PyObject*, N> objects{};
@@ -89,7 +88,7 @@ void parse(const char* function, const Names<N>& names, std::size_t max_position
            std::array<PyObject*, N>& out) {
   out.fill(nullptr);
   const auto given = static_cast<std::size_t>(nargs);
-  bool plain = given <= max_positional;  // the usual call: names are interned, nothing is wrong
+  bool plain = given <= max_positional;  // the common call: names are interned, no errors
   for (std::size_t i = 0; plain && i < given; ++i) out[i] = args[i];
   const Py_ssize_t keywords = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
   for (Py_ssize_t k = 0; plain && k < keywords; ++k) {
@@ -107,14 +106,14 @@ void parse(const char* function, const Names<N>& names, std::size_t max_position
                   out.data());
 }
 
-/// The C++ object inside a Python object of a known type.
+/// Returns the C++ object inside a Python object of a known type.
 template <class T>
 T& self_of(PyObject* object) noexcept {
   return *nb::inst_ptr<T>(nb::handle{object});
 }
 
-/// The value of an object that any thread may close. Free-threaded Python: a copy, taken while no
-/// other thread changes the object. Elsewhere a reference, valid as long as the GIL is held.
+/// The value of an object that any thread may close. In free-threaded Python it is a copy, made
+/// while no other thread modifies the object; otherwise a reference, valid while the GIL is held.
 #ifdef Py_GIL_DISABLED
 template <class T>
 using Steady = T;
@@ -128,19 +127,19 @@ Steady<T> steady(PyObject* object) {
   return self_of<T>(object);
 }
 
-/// A text as an argument of a template.
+/// A string literal as a template argument.
 template <std::size_t N>
 struct Literal {
   char text[N]{};
   consteval Literal(const char (&given)[N]) { std::copy_n(given, N, text); }
 };
 
-/// RuntimeError: objects of this type are not made by calling it.
+/// Sets RuntimeError: objects of this type cannot be instantiated directly.
 PyObject* refuse_new(PyTypeObject* type, const char* hint);
 
-/// For types whose objects only we make: neither T() nor T.__new__(T), which would give one that
-/// holds nothing. The hint says where they come from. What derives from T may have a call of its
-/// own (set_type_call), and T, too.
+/// Forbids T() and T.__new__(T), which would create an object without a value. The hint names the
+/// functions that create objects. T and classes derived from it may still have their own call
+/// (set_type_call).
 template <Literal hint>
 void forbid_new(nb::handle type) {
   if (!CUCORE_PROTECTION("forbid-direct-construction")) return;
@@ -153,13 +152,13 @@ void forbid_new(nb::handle type) {
   });
 }
 
-/// TypeError when objects of the type are pickled; the reason says what to do instead.
+/// Makes pickling of the type raise TypeError; the reason has the alternative.
 template <Literal reason, class T>
 void forbid_pickling(nb::class_<T>& type) {
   type.def("__reduce__", [](nb::handle) -> nb::object { throw nb::type_error(reason.text); });
 }
 
-/// A new Python object of `type` (T's own, or derived from it) around a C++ value.
+/// Creates a Python object of `type` (that of T, or derived from it) with a C++ value.
 template <class T>
 nb::object wrap(nb::handle type, T&& value) {
   nb::object object = nb::inst_alloc(type);
@@ -173,9 +172,9 @@ nb::object wrap(T&& value) {
   return wrap(type, std::forward<T>(value));
 }
 
-/// module.name, looked up once: importing a module that is loaded still costs a microsecond. Make
-/// it `static constinit`: the first use then imports without holding the lock of a local static,
-/// on which another thread would wait with the GIL. Released when the interpreter exits.
+/// A cached lookup of module.name: the import of a loaded module still takes a microsecond. Declare
+/// it `static constinit`: the first use then imports without the lock of a local static, for which
+/// another thread would wait with the GIL. An exit function releases the reference.
 class Member {
  public:
   constexpr Member(const char* module, const char* name) : module_{module}, name_{name} {}
@@ -191,69 +190,74 @@ class Member {
   const char* name_;
   std::atomic<PyObject*> object_{nullptr};
   std::atomic<bool> listed_{false};
-  Member* next_ = nullptr;  // of those that have been looked up
+  Member* next_ = nullptr;  // in the list of resolved members
 };
 
-/// The stream an argument names: a Stream, a GraphBuilder, or any object with __cuda_stream__. The
-/// second tells whether None stands for the default stream. Throws TypeError.
+/// Converts a stream argument: a Stream, a GraphBuilder, or an object with __cuda_stream__. Throws
+/// TypeError that names `function`.
 Stream stream_argument(PyObject* object, const char* function);
-/// The same, borrowing where it is a Stream object (no reference counting).
+/// Likewise; returns a reference to the value of a Stream object, without reference counting.
 const Stream& stream_argument(PyObject* object, const char* function, Stream& storage);
-/// True for a cuda.core.graph.GraphBuilder.
+/// Returns whether an object is a cuda.core.graph.GraphBuilder.
 bool is_graph_builder(PyObject* object);
-/// What a slot of a GraphBuilder holds, read without a Python call; invalid with an exception set
-/// when it is empty.
+/// The slots of a GraphBuilder, which are read without a Python call; invalid with an exception set
+/// if a slot is empty.
 enum class BuilderSlot : unsigned char { stream, native, held };
 nb::object builder_slot(PyObject* builder, BuilderSlot slot);
-/// What a captured launch reads of a GraphBuilder: borrowed, until Python code runs.
+/// The slots of a GraphBuilder for a captured launch. Borrowed; valid until Python code runs.
 struct BuilderSlots {
   PyObject* stream = nullptr;
   PyObject* held = nullptr;  ///< a list
 };
-/// Of a builder that is building; null where it is not, or a slot can be read by Python only.
+/// Returns the slots of a builder that is building; null if it is not, or if a slot can be read
+/// only through Python.
 BuilderSlots slots_of_open_builder(PyObject* object) noexcept;
-/// The same, held: arguments may be asked by Python code, which may close the builder.
+/// Owning references to the slots: the conversion of arguments may run Python code that closes the
+/// builder.
 struct OpenBuilder {
   nb::object stream{};
   nb::object held{};  ///< a list
 };
 OpenBuilder open_builder(PyObject* object) noexcept;
-/// The stream `__cuda_stream__` answers; `object` is kept alive by it.
+/// Returns the stream of `__cuda_stream__`, which keeps `object` alive.
 Stream foreign_stream(nb::handle object);
-/// LEGACY_DEFAULT_STREAM or PER_THREAD_DEFAULT_STREAM, whichever is this process's default stream.
+/// Returns the process's default stream: LEGACY_DEFAULT_STREAM or PER_THREAD_DEFAULT_STREAM.
 nb::object default_stream_object();
-/// This process's default stream: per-thread when CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1.
+/// Returns the process's default stream: per-thread if
+/// CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1.
 CUstream default_stream_handle();
 
-/// A cuda.bindings.driver object ("CUstream") for a handle, so that it can be passed to the
-/// bindings.
+/// Creates a cuda.bindings.driver object ("CUstream") for a handle, to pass to the bindings.
 nb::object driver_object(const char* type, std::uintptr_t value);
 
-/// The Device singleton of this thread (src/python/core/device.cpp).
+/// Returns this thread's Device singleton (src/python/core/device.cpp).
 nb::object device_object(int device_id);
-/// The devices of this thread go back to their own memory resources: for the end of the module.
+/// Resets the memory resources of this thread's devices to their defaults, when the module is
+/// destroyed.
 void forget_memory_resources() noexcept;
-/// The number of a Device, an int, or an object with __index__.
+/// Returns the ordinal of a Device, an int, or an object with __index__.
 int device_number(nb::handle device);
 bool is_device(nb::handle object) noexcept;
-/// The size of an allocation; TypeError or ValueError that name the argument.
+/// Converts the size of an allocation. Throws TypeError or ValueError that names the argument.
 std::size_t size_argument(PyObject* object, const char* name);
 
-/// An options argument as an object of `cls`: itself, or a dict of its fields. TypeError.
+/// Converts an options argument to an object of `cls`: an instance, or a dict of its fields. Throws
+/// TypeError.
 nb::object options_of(PyObject* object, nb::handle cls);
 EventOptions event_options(PyObject* object);
-/// The options of a stream of this context. ValueError for what a green context has not.
+/// Converts the options of a stream of this context. Throws ValueError for options that a green
+/// context does not support.
 StreamOptions stream_options_in(const Context& context, PyObject* object);
 StreamOptions stream_options(PyObject* object);
 
-/// Waits without the GIL until `is_done` says so; Ctrl-C gets out within a few milliseconds.
-/// `block` waits for good and is used where no signal can arrive.
+/// Waits without the GIL until `query` succeeds; Ctrl-C interrupts the wait within a few
+/// milliseconds. `block` waits uninterruptibly and is used if no signal can arrive.
 void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what,
                         const char* call);
 void sync_stream(CUstream stream);
 void sync_event(CUevent event);
 
-/// Issues a CucoreWarning at the line of the user's program.
+/// Issues a CucoreWarning, attributed to the line of the user's program.
 void warn(const char* text);
 
 inline nb::object none() { return nb::none(); }

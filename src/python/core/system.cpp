@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system.cpp: versions, processes and pairs of GPUs, as cuda.core.system has them.
+// system.cpp: versions, processes and pairs of GPUs for cuda.core.system.
 #include "cucore/system.hpp"
 
 #include <nanobind/stl/string.h>
@@ -12,7 +12,7 @@ namespace {
 using SystemDevice = system::Device;
 using Guard = nb::call_guard<WithoutGil>;
 
-/// A version as Python has it: a tuple of numbers.
+/// Returns a version as a tuple of ints.
 template <system::Version (*Get)()>
 nb::object version() {
   system::Version numbers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system.hpp: the parts of cuda.core.system, in the order in which their classes are made.
+// system.hpp: the registration functions of cuda.core.system, in order.
 #pragma once
 
 #include "support.hpp"

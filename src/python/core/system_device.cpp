@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_device.cpp: what cuda.core.system.Device converts: NVML's answers as Python's values.
+// system_device.cpp: the NVML device of cuda.core.system.Device.
 #include "cucore/system_device.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -136,7 +136,7 @@ void bind_made(nb::class_<SystemDevice>& cls) {
   cls.def_prop_ro("mig", &SystemDevice::mig);
   cls.def("get_nvlink", &SystemDevice::get_nvlink, Guard{});
   cls.def("get_nvlinks", &SystemDevice::get_nvlinks, Guard{});
-  // Parts by the handle alone, as Python's classes are made.
+  // Parts created from the handle alone, without an NVML call.
   cls.def("fan", [](const SystemDevice& d, unsigned fan) { return FanInfo{d.handle(), fan}; });
   cls.def("nvlink", [](const SystemDevice& d, unsigned n) { return NvlinkInfo{d.handle(), n}; });
 }

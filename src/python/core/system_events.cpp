@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_events.cpp: waiting for what happens to GPUs, as cuda.core.system has it.
+// system_events.cpp: NVML events for cuda.core.system.
 #include "cucore/system_events.hpp"
 
 #include <nanobind/stl/vector.h>
@@ -12,7 +12,7 @@ namespace {
 using namespace system;
 using Guard = nb::call_guard<WithoutGil>;
 
-/// NVML says that nothing came by an error.
+/// Throws NVML's timeout error.
 [[noreturn]] void nothing_came(const char* call) {
   constexpr int kTimeout = 10;  // NVML_ERROR_TIMEOUT
   throw NVMLError{kTimeout, "NVML_ERROR_TIMEOUT", "NVML_ERROR_TIMEOUT: no event came in time",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_parts.cpp: what a system::Device hands out, as Python's objects.
+// system_parts.cpp: the result types of system::Device.
 #include "cucore/system_parts.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -17,7 +17,7 @@ namespace {
 using namespace system;
 using Guard = nb::call_guard<WithoutGil>;
 
-/// Python says by an error that a device is not divided.
+/// Returns an instance ID. Throws NVML's "not supported" error if the device is not a MIG device.
 unsigned instance(std::optional<unsigned> number) {
   constexpr int kNotSupported = 3;  // NVML_ERROR_NOT_SUPPORTED
   if (number) return *number;
@@ -25,7 +25,7 @@ unsigned instance(std::optional<unsigned> number) {
                   "NVML_ERROR_NOT_SUPPORTED: the device is not divided into instances"};
 }
 
-/// NVML's structures, with the fields that Python's classes show.
+/// Binds NVML's structures with the fields of the Python classes.
 void bind_records(nb::module_& m) {
   nb::class_<MemoryInfo>(m, "_SystemMemory")
       .def_ro("total", &MemoryInfo::total)
@@ -85,7 +85,7 @@ void bind_records(nb::module_& m) {
       });
 }
 
-/// Parts of a device that ask NVML when looked at.
+/// Binds the parts of a device that query NVML on access.
 void bind_views(nb::module_& m) {
   nb::class_<ClockInfo>(m, "_SystemClock")
       .def(

@@ -16,12 +16,12 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-/// As the names of TensorMapDataType, in the order of its numbers.
+/// The names of TensorMapDataType, in the order of its values.
 constexpr const char* kTypes[] = {"UINT8",       "UINT16",   "UINT32",      "INT32",   "UINT64",
                                   "INT64",       "FLOAT16",  "FLOAT32",     "FLOAT64", "BFLOAT16",
                                   "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ"};
 
-/// What a type is called: a text is its name, a NumPy type and a class have one.
+/// Returns the name of a type: a str is the name itself; a NumPy dtype and a class have one.
 std::string name_of_type(nb::handle asked) {
   nb::object name = nb::borrow(asked);
   for (const char* attribute : {"__name__", "name"})
@@ -33,8 +33,8 @@ std::string name_of_type(nb::handle asked) {
   return text;
 }
 
-/// A TensorMapDataType, its name, or a NumPy type; None for None. TypeError for what is no type,
-/// ValueError for a type that tensor maps have not.
+/// Converts a TensorMapDataType, its name, or a NumPy dtype; nullopt for None. Throws TypeError for
+/// other objects, and ValueError for a type that tensor maps do not support.
 std::optional<int> data_type_value(nb::handle asked) {
   if (asked.is_none()) return std::nullopt;
   const auto* const found = std::ranges::find(kTypes, name_of_type(asked));
@@ -48,7 +48,7 @@ std::optional<int> data_type_value(nb::handle asked) {
   throw nb::python_error();
 }
 
-/// The fields of a TensorMapDescriptorOptions, checked.
+/// The checked fields of a TensorMapDescriptorOptions.
 struct Fields {
   TensorMapDescriptorOptions options;
   bool has_steps = false;
@@ -56,7 +56,7 @@ struct Fields {
 };
 
 Fields fields_of(nb::handle given) {
-  // A value of the same enumeration as the default, which is an attribute of the class.
+  // A member of the same enum as the default, which is an attribute of the class.
   const auto number = [&](const char* name) {
     const nb::object usual = given.type().attr(name);
     return enum_value(nb::object(given.attr(name)), name, usual.type());
@@ -79,7 +79,7 @@ Fields fields_of(nb::handle given) {
 
 nb::tuple tuple_of(const Numbers& numbers) { return nb::tuple(nb::cast(numbers)); }
 
-/// The type of the map's elements: what the options say, else what the view's elements are.
+/// Returns the element type of the map: that of the options, or else that of the view.
 TensorMapDataType type_of(const Fields& fields, nb::handle view) {
   if (fields.data_type) return static_cast<TensorMapDataType>(*fields.data_type);
   const nb::object type = view.attr("_dl_type");
@@ -101,7 +101,7 @@ TensorMapDataType type_of(const Fields& fields, nb::handle view) {
 }  // namespace
 
 void bind_tensor_map(nb::module_& m) {
-  // (box_dim, element_strides) of options, as tuples
+  // Returns (box_dim, element_strides) of the options as tuples.
   m.def(
       "tensor_map_options",
       [](nb::handle given) {

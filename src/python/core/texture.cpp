@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// texture.cpp: the C++ arrays, textures and surfaces, as the `_native` attribute of the classes of
+// texture.cpp: the C++ arrays, textures and surfaces: the `_native` attribute of the classes of
 // cuda.core.texture.
 #include "cucore/texture.hpp"
 
@@ -17,7 +17,7 @@
 namespace cucore::python {
 namespace {
 
-/// Makes an object of C++ without the GIL: the driver may wait for the device.
+/// Constructs a C++ object without the GIL, because the driver may wait for the device.
 template <class T, class... Args>
 void make(T* place, const Args&... args) {
   const WithoutGil release;
@@ -56,14 +56,14 @@ void copy(const OpaqueArray& array, std::size_t ptr, std::size_t size, bool to_a
 constexpr const char* kAddressModes[] = {"wrap", "clamp", "mirror", "border"};
 constexpr const char* kFilterModes[] = {"point", "linear"};
 constexpr const char* kReadModes[] = {"element_type", "normalized_float"};
-/// As the names of ArrayFormatType, and the number of each in the driver.
+/// The names of ArrayFormatType, and their values in the driver.
 constexpr const char* kFormats[] = {"uint8", "uint16", "uint32",  "int8",
                                     "int16", "int32",  "float16", "float32"};
 constexpr ArrayFormat kFormatNumbers[] = {
     ArrayFormat::uint8, ArrayFormat::uint16, ArrayFormat::uint32,  ArrayFormat::int8,
     ArrayFormat::int16, ArrayFormat::int32,  ArrayFormat::float16, ArrayFormat::float32};
 
-/// The shape of an array: one to three positive ints.
+/// Converts the shape of an array: one to three positive ints.
 std::vector<std::size_t> shape_value(nb::handle value) {
   const std::vector<std::int64_t> extents = int_values(value, "shape");
   if (extents.empty() || extents.size() > 3)
@@ -81,7 +81,8 @@ ArrayFormat format_value(nb::handle word) {
   return kFormatNumbers[word_value(word, "format", kFormats)];
 }
 
-/// One mode for all dimensions, or one for each of the first; the last holds for those left.
+/// Converts one mode for all dimensions, or a sequence; its last mode applies to the remaining
+/// dimensions.
 std::array<AddressMode, 3> address_modes(nb::handle value) {
   if (PyUnicode_Check(value.ptr()) != 0) {
     const auto mode = static_cast<AddressMode>(word_value(value, "address_mode", kAddressModes));
@@ -112,7 +113,7 @@ std::array<float, 4> border_color(nb::handle value) {
   return color;
 }
 
-/// A cuda.core.texture.TextureObjectOptions, checked: TypeError, ValueError.
+/// Converts and checks a cuda.core.texture.TextureObjectOptions. Throws TypeError or ValueError.
 TextureObjectOptions texture_options(nb::handle given) {
   const auto flag = [&](const char* name) {
     const int is_true = PyObject_IsTrue(nb::object(given.attr(name)).ptr());
@@ -165,7 +166,7 @@ void bind_arrays(nb::module_& m) {
   mipmapped.def("get_level", &MipmappedArray::get_level);
 }
 
-/// The memory of an open Buffer, or its first `size` bytes.
+/// Returns the memory of an open Buffer, or its first `size` bytes.
 BufferRef memory_of(nb::handle buffer, nb::handle size) {
   if (buffer_of(buffer.ptr()) == nullptr) {
     PyErr_Format(PyExc_TypeError, "buffer must be a Buffer, not %s",
@@ -211,7 +212,7 @@ void bind_objects(nb::module_& m) {
       "__init__",
       [](TextureObject* self, const ResourceDescriptor& described, nb::object keep,
          const TextureObjectOptions& options) {
-        // An array is kept by its descriptor, the memory of a buffer by its Python object.
+        // The descriptor owns an array; the Python object keeps the memory of a buffer alive.
         make(self, described, options,
              keep.is_none() ? described.needs() : std::shared_ptr<const void>{keep_alive(keep)});
       },

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // usual.hpp: the exact types that the fast paths of calls test for, and the offsets of their
-// values. After a driver call of microseconds every line of memory has to come back from the
-// outer caches, so all of it is one line.
+// values, in one cache line: after a driver call of microseconds every line is a cache miss.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +14,13 @@ namespace cucore::python {
 struct alignas(64) Usual {
   PyTypeObject *stream_type = nullptr, *config_type = nullptr, *kernel_type = nullptr,
                *buffer_type = nullptr;
-  /// The offset of the value of an instance after its head: objects of these classes are all
-  /// constructed in place.
+  /// The offset of the value in an instance: objects of these classes are constructed in place,
+  /// after the object header.
   std::int32_t stream_at = 0, config_at = 0, kernel_at = 0, buffer_at = 0;
-  std::atomic<decltype(&::cuLaunchKernel)> launch{nullptr};  ///< from the first launch on
-  PyObject* stream_name = nullptr;  ///< the keyword, as the interpreter passes it
+  std::atomic<decltype(&::cuLaunchKernel)> launch{nullptr};  ///< set by the first launch
+  PyObject* stream_name = nullptr;                           ///< the interned keyword "stream"
 
-  void fill();  ///< once the classes are there
+  void fill();  ///< called after the registration of the classes
 };
 extern constinit Usual usual __attribute__((visibility("hidden")));
 
@@ -30,7 +29,7 @@ T& value_at(PyObject* object, std::int32_t offset) noexcept {
   return *reinterpret_cast<T*>(reinterpret_cast<char*>(object) + offset);
 }
 
-/// The stream of an object that is a Stream and no more, open; null for all others.
+/// Returns the value of an open Stream object (not of a derived class); null for all other objects.
 inline const Stream* plain_stream(PyObject* object) noexcept {
   if (Py_TYPE(object) != usual.stream_type) return nullptr;
   const auto& stream = value_at<Stream>(object, usual.stream_at);

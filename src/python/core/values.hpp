@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// values.hpp: the most frequent operations on objects, without nanobind's calls: properties that
-// are plain values, equality and hashes. A property of nanobind's takes twice the time of one of
-// these.
+// values.hpp: frequent operations on objects without nanobind's dispatch: properties of plain
+// values, equality and hashes. A nanobind property takes twice as long.
 #pragma once
 
 #include <string>
@@ -28,9 +27,9 @@ PyObject* as_python(Value&& value) {
 }
 
 template <class R, class C, class A>
-A argument_of(R (C::*)(A) const);  // what a lambda takes
+A argument_of(R (C::*)(A) const);  // the parameter type of a lambda
 
-/// A read-only property: what a lambda without captures makes of the C++ value, or of the object.
+/// Adds a read-only property: the result of a captureless lambda for the C++ value or the object.
 template <class Function>
 void def_value(nb::handle type, const char* name, Function, const char* doc) {
   using Argument = decltype(argument_of(&Function::operator()));
@@ -47,8 +46,8 @@ void def_value(nb::handle type, const char* name, Function, const char* doc) {
       doc);
 }
 
-/// A read-only property that is the same object every time: `make`, a lambda without captures, is
-/// asked once, and the answer kept in the value. What it makes must not refer to the object.
+/// Adds a read-only property that is created once, by the captureless lambda `make`, and cached in
+/// the value. The created object must not refer to the object of the property.
 template <class Value, nb::object Value::*kept, auto make>
 void def_kept(nb::handle type, const char* name, const char* doc) {
   def_get(
@@ -58,15 +57,15 @@ void def_kept(nb::handle type, const char* name, const char* doc) {
         Value& value = self_of<Value>(self);
         if (!(value.*kept).is_valid()) {
           nb::object made = make(value);
-          if (!(value.*kept).is_valid()) value.*kept = std::move(made);  // it may have asked, too
+          if (!(value.*kept).is_valid()) value.*kept = std::move(made);  // `make` may set it, too
         }
         return Py_NewRef((value.*kept).ptr());
       },
       doc);
 }
 
-/// tp_richcompare and tp_hash of a class for nb::type_slots: objects are equal where `equal`, a
-/// lambda without captures, says so of their values. None is equal to one of another class.
+/// tp_richcompare and tp_hash of a class for nb::type_slots. Objects are equal if the captureless
+/// lambda `equal` returns true for their values. NotImplemented for an object that is not a T.
 template <class T, auto equal>
 PyObject* compare_values(PyObject* a, PyObject* b, int op) noexcept {
   if (op != Py_EQ && op != Py_NE) Py_RETURN_NOTIMPLEMENTED;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda.pathfinder._pathfinder: conversion between Python and cucore/pathfinder.hpp, nothing else.
+// pathfinder.cpp: the extension module cuda.pathfinder._pathfinder, a binding of
+// cucore/pathfinder.hpp.
 #define PY_SSIZE_T_CLEAN
 #include "cucore/pathfinder.hpp"
 
@@ -92,7 +93,7 @@ void raise_not_found(const State& state, const pf::NotFoundError& error) {
   PyErr_SetObject(type, exception.get());
 }
 
-/// Runs `body` without the interpreter's lock and turns C++ exceptions into Python's.
+/// Runs `body` without the GIL and translates C++ exceptions to Python exceptions.
 template <typename Body>
 bool unlocked(const State& state, PyObject* unknown_type, Body&& body) {
   std::optional<pf::NotFoundError> not_found;

@@ -85,6 +85,18 @@ TEST_F(VirtualMemoryTest, RdmaIsRefusedWhereTheDeviceHasNone) {
                std::runtime_error);
 }
 
+TEST_F(VirtualMemoryTest, FailedGrowthLeavesTheBufferOpen) {
+  Buffer buffer = resource_->allocate_buffer(1);
+  const CUdeviceptr address = buffer.handle();
+  EXPECT_THROW(
+      static_cast<void>(resource_->modify_allocation(std::move(buffer), std::size_t{1} << 50)),
+      CUDAError);
+  EXPECT_EQ(buffer.handle(), address);  // NOLINT(bugprone-use-after-move): it was not moved
+  EXPECT_EQ(resource_->num_allocations(), 1u);
+  buffer.fill(7, stream_);
+  stream_.sync();
+}
+
 TEST_F(VirtualMemoryTest, SizesAndBuffersThatDoNotFitAreRefused) {
   EXPECT_THROW(static_cast<void>(resource_->allocate_buffer(0)), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(resource_->allocate_buffer(std::size_t{1} << 63)),

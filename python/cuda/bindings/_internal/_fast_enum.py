@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classes of enums, under the name numba-cuda imports."""
+"""The classes of enums, under the name that numba-cuda imports."""
 
 from cuda.bindings._fast_enum import FastEnum, FastEnumMetaclass
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of the functions of a library that is loaded at run time."""
+"""Addresses of the functions of a dynamically loaded library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from cuda.bindings import _bindings
 
 
 def function_pointer(library: str, name: str) -> int:
-    """The address of the function `__name`; 0 when the library lacks it, RuntimeError when there is no library."""
+    """Returns the address of a function; 0 if the library does not export it. `name` is the C name after `__`.
+
+    Raises RuntimeError if the library is not installed."""
     symbol = name.removeprefix("__")
     if not name.startswith("__") or symbol not in _bindings.symbols(f"cuda.bindings.{library}"):
         raise ValueError(f"{name!r} is no function of {library}: names are like '__nvJitLinkVersion'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the functions of nvjitlink are: addresses by name."""
+"""Addresses of the functions of nvJitLink."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["_inspect_function_pointer", "_inspect_function_pointers"]
 
 
 def _inspect_function_pointer(name: str) -> int:
-    """The address of a function, 0 when the library lacks it. The name has two underscores before the C name.
+    """Returns the address of a function; 0 if the library does not export it. `name` is the C name after `__`.
 
-    RuntimeError when the library is not installed."""
+    Raises RuntimeError if the library is not installed."""
     return function_pointer("nvjitlink", name)
 
 
 def _inspect_function_pointers() -> dict[str, int]:
-    """The addresses of all functions, by name."""
+    """Returns the addresses of all functions, by name."""
     return function_pointers("nvjitlink")

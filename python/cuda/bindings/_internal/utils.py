@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions of the layer below the modules."""
+"""Exceptions, under the names of NVIDIA's internal layer."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from cuda.bindings import _bindings, _lazy
 if "numba" in _sys.modules and _os.environ.get("CUCORE_DEVICE") == "cpu":
     from cucore.stand_ins import name_driver as _name_driver
 
-    _name_driver()  # numba-cuda loads libcuda.so.1 by its name, and imports this module before
+    _name_driver()  # numba-cuda imports this module, then loads libcuda.so.1 by its name
 
 _missing, __dir__ = _lazy.lazy(__name__, "cuda.bindings.driver")
 sizeof = _bindings.sizeof

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of `cuda.bindings.nvrtc` in the style Python expects: errors raise, values come back bare."""
+"""The functions of `cuda.bindings.nvrtc`, which raise exceptions for errors and return bare values."""
 
 from __future__ import annotations
 

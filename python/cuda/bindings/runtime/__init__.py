@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CUDA runtime API, our own implementation over the driver: no libcudart is loaded. Functions return
+"""The CUDA runtime API, implemented on top of the driver API: no libcudart is loaded. Functions return
 `(cudaError_t, value, ...)`; `cuda.bindings.runtime.raising` has the same functions with exceptions and bare values."""
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ sizeof = _bindings.sizeof
 
 
 def getLocalRuntimeVersion() -> tuple[Any, int]:
-    """The version of the runtime API that this module implements."""
+    """Returns the result code and the version of the runtime API that this module implements."""
     try:
         return cudaRuntimeGetVersion()  # type: ignore[name-defined,no-any-return]
-    except NameError:  # made when first touched
+    except NameError:  # created at first use
         return _missing("cudaRuntimeGetVersion")()  # type: ignore[no-any-return]
 
 
 def make_cudaExtent(w: int, h: int, d: int) -> Any:
-    """A cudaExtent with width, height and depth."""
+    """Returns a cudaExtent with width, height and depth."""
     try:
         extent = cudaExtent()  # type: ignore[name-defined]
     except NameError:
@@ -37,7 +37,7 @@ def make_cudaExtent(w: int, h: int, d: int) -> Any:
 
 
 def make_cudaPos(x: int, y: int, z: int) -> Any:
-    """A cudaPos."""
+    """Returns a cudaPos with coordinates x, y and z."""
     try:
         pos = cudaPos()  # type: ignore[name-defined]
     except NameError:
@@ -47,7 +47,7 @@ def make_cudaPos(x: int, y: int, z: int) -> Any:
 
 
 def make_cudaPitchedPtr(d: Any, p: int, xsz: int, ysz: int) -> Any:
-    """A cudaPitchedPtr: address, pitch, and the logical width and height."""
+    """Returns a cudaPitchedPtr: address, pitch, and the logical width and height."""
     try:
         pointer = cudaPitchedPtr()  # type: ignore[name-defined]
     except NameError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What released packages import from here: the exceptions of cuda.core, the modules of cuda.bindings, and `handle_return`."""
+"""Names that released packages import: exceptions of cuda.core, modules of cuda.bindings, and `handle_return`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def _explanation(code: Any) -> str:
-    """The library's own words for a result code."""
+    """Returns the library's description of a result code."""
     functions: dict[Any, Any] = {
         driver.CUresult: driver.cuGetErrorString,
         runtime.cudaError_t: runtime.cudaGetErrorString,
@@ -52,9 +52,10 @@ def _fail(code: Any, handle: Any) -> NoReturn:
 
 
 def handle_return(result: tuple[Any, ...], handle: Any = None) -> Any:
-    """The values of a `(result code, value, ...)` tuple of cuda.bindings: None, the value, or a tuple of values.
+    """Returns the values of a `(result code, value, ...)` tuple of cuda.bindings: None, a value, or a tuple of values.
 
-    An error raises `CUDAError`, one of NVRTC `NVRTCError`; with `handle`, an NVRTC program, its log is in the text.
+    Raises `CUDAError`, or `NVRTCError` for a result code of NVRTC. If `handle` is an NVRTC program, the message
+    contains its log.
 
     >>> handle_return(driver.cuDeviceGetCount()) > 0
     True

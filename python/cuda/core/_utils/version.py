@@ -11,7 +11,7 @@ __all__ = ["binding_version", "driver_version"]
 
 
 def binding_version() -> tuple[int, int, int]:
-    """The version of cuda.bindings: (13, 5, 0)."""
+    """Returns the version of cuda.bindings: (13, 5, 0)."""
     from cuda.bindings import __version__
 
     numbers = [int(n) for n in re.findall(r"\d+", __version__)[:3]]
@@ -20,6 +20,6 @@ def binding_version() -> tuple[int, int, int]:
 
 
 def driver_version() -> tuple[int, int, int]:
-    """The CUDA version of the driver in use: (13, 0, 0)."""
+    """Returns the CUDA version that the driver supports: (13, 0, 0)."""
     major, minor, *_ = _core.driver_version()
     return major, minor, 0

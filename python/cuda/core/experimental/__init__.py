@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The older name of cuda.core, as it was up to 0.7: the same objects, and the names that have moved since."""
+"""The older name of cuda.core, up to 0.7: the same objects, including names that have moved since."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Names of 0.2 to 0.7 that cuda.core has elsewhere today.
+# Names of 0.2 to 0.7 and their present modules.
 _MOVED = {
     "Graph": "cuda.core.graph",
     "GraphBuilder": "cuda.core.graph",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system as cuda.core up to 0.7 described it: `system.num_devices`, `system.devices`, `system.driver_version`.
+"""The `system` module of cuda.core up to 0.7: `system.num_devices`, `system.devices`, `system.driver_version`.
 
-Everything that `cuda.core.system` has is here too.
+It also has all names of `cuda.core.system`.
 """
 
 from __future__ import annotations

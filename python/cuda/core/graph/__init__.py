@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA graphs: work described once and launched many times.
+"""CUDA graphs: work that is defined once and launched repeatedly.
 
-Capture it with a ``GraphBuilder`` (``stream.create_graph_builder()``), or spell it out node by node in a
+A graph is captured with a ``GraphBuilder`` (``stream.create_graph_builder()``), or built node by node with a
 ``GraphDefinition``.
 """
 
@@ -69,5 +69,5 @@ __all__ = [
 ]
 
 for _name in __all__:
-    globals()[_name].__module__ = __name__  # where users find them, whatever file they are in
+    globals()[_name].__module__ = __name__  # the public module, not the one that defines the class
 del _name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capturing work into a graph."""
+"""Stream capture into a graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _handle_of(condition: Any) -> int:
 
 
 class GraphBuilder:
-    """Turns calls into nodes: between ``begin_building`` and ``end_building`` pass it where a stream is expected.
+    """Captures work into a graph. Pass it in place of a stream between ``begin_building`` and ``end_building``.
 
     >>> builder = device.create_graph_builder().begin_building()
     >>> launch(builder, LaunchConfig(grid=1, block=1), kernel, buffer, 1)
@@ -29,10 +29,10 @@ class GraphBuilder:
     """
 
     __slots__ = ("__weakref__", "_definition", "_held", "_native", "_stream")
-    _definition: GraphDefinition | None  # made when it is first asked for
-    _held: list[Any]  # what the graph keeps alive: one list, shared with the graphs made from it
-    _native: Any  # the C++ library's builder, which knows what may come next
-    _stream: Any  # a Stream; None once closed
+    _definition: GraphDefinition | None  # created on first access
+    _held: list[Any]  # objects the graph keeps alive; one list, shared with the graphs created from it
+    _native: Any  # the C++ builder, which checks the order of calls
+    _stream: Any  # a Stream; None after close()
 
     def __init__(self) -> None:
         raise RuntimeError(
@@ -54,10 +54,10 @@ class GraphBuilder:
         return self
 
     def _part(self, native: Any, definition: GraphDefinition | None = None) -> GraphBuilder:
-        """A builder of the same graph."""
+        """Returns another builder of the same graph."""
         return GraphBuilder._make(native, native.stream(), self._held, definition)
 
-    # ---- what other calls need
+    # ---- used by other modules
 
     @property
     def _cucore_stream(self) -> Stream:
@@ -65,12 +65,12 @@ class GraphBuilder:
         return stream
 
     def _retain(self, things: Any) -> None:
-        """Keep what a captured call used as long as the graph."""
+        """Keeps the objects that a captured call uses alive as long as the graph."""
         if self._native.is_building:
             self._held.append(things)
 
     def _unfinished(self) -> GraphDefinition:
-        """The graph in every phase: one object for all builders of it."""
+        """Returns the graph, finished or not: one object for all its builders."""
         if self._definition is None:
             self._definition = GraphDefinition._wrap(self._native.definition())
         return self._definition
@@ -81,11 +81,11 @@ class GraphBuilder:
 
     @property
     def stream(self) -> Any:
-        """The stream that work is captured from."""
+        """The capturing stream."""
         return None if self._native.is_closed else self._stream
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """The protocol by which libraries share streams."""
+        """Return (protocol version, stream handle): the stream protocol."""
         return self._cucore_stream.__cuda_stream__()
 
     @property
@@ -100,14 +100,14 @@ class GraphBuilder:
 
     @property
     def is_join_required(self) -> bool:
-        """True for a builder that split() made, until it is joined."""
+        """True for a builder that split() created, until it is joined."""
         return bool(self._native.is_join_required)
 
     @property
     def graph_definition(self) -> GraphDefinition:
-        """The graph as nodes, once it is built.
+        """The definition of the graph, available after end_building().
 
-        The body of a conditional node has one before begin_building() too, and can be filled node by node.
+        The body of a conditional node has one before begin_building() too, to which nodes can be added.
         """
         if self._definition is not None and self._native.phase == "new" and not self._native.is_primary:
             return self._definition
@@ -116,7 +116,7 @@ class GraphBuilder:
     # ---- building
 
     def begin_building(self, mode: str = "relaxed") -> GraphBuilder:
-        """Start: from now on calls with this builder become nodes."""
+        """Begin the capture: calls that take this builder as their stream add nodes. Return this builder."""
         number = _MODES.get(str(mode))
         if number is None:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
@@ -126,24 +126,24 @@ class GraphBuilder:
         return self
 
     def end_building(self) -> GraphBuilder:
-        """Stop; then ``complete()`` gives a graph to launch."""
+        """End the capture. Return this builder; ``complete()`` then instantiates the graph."""
         self._native.end_building()
         return self
 
     def complete(self, options: GraphCompleteOptions | None = None) -> Graph:
-        """Make the graph ready to launch. It keeps what its nodes use."""
+        """Instantiate the graph. The executable graph keeps the objects that its nodes use alive."""
         return self._native.complete(options)  # type: ignore[no-any-return]
 
     def callback(self, fn: Any, *, user_data: Any = None) -> None:
-        """Call a function on the host at this point: a Python callable, or a C function of ctypes."""
+        """Add a host callback: a Python callable, or a C function of ctypes."""
         function, address, data, keep = host_function(fn, user_data)
         node = self._native.callback(function, address, data)
         self._native.definition().keep_beside(node, keep)
 
     def embed(self, child: Any) -> None:
-        """Run a copy of another graph at this point.
+        """Add a copy of another graph as a child graph.
 
-        No driver can copy graphs that allocate or free memory or have conditional nodes: those raise a ValueError.
+        Raises ValueError for a graph that allocates or frees memory or has conditional nodes, which no driver can copy.
         """
         self._native.embed(_definition_of(child)._def)
 
@@ -152,64 +152,64 @@ class GraphBuilder:
     # ---- branches
 
     def split(self, count: int) -> tuple[GraphBuilder, ...]:
-        """Continue in ``count`` branches that may run concurrently; this builder is the first."""
+        """Fork the capture into ``count`` branches that may run concurrently. The first one is this builder."""
         natives = self._native.split(count)
         return (self, *(self._part(native, self._unfinished()) for native in natives))
 
     @staticmethod
     def join(*graph_builders: GraphBuilder) -> GraphBuilder:
-        """Continue in one branch that waits for all of these; the builders that split() made are closed."""
+        """Join branches into one that depends on all of them. The builders that split() created are closed."""
         return graph_builders[_core._GraphBuilder.join([builder._native for builder in graph_builders])]
 
     # ---- conditions
 
     def create_condition(self, default_value: int | None = None) -> GraphCondition:
-        """Make what a conditional node decides by; it starts every launch at the default, if one is given."""
+        """Create a condition for conditional nodes. Each launch resets it to the default value, if one is given."""
         return GraphCondition._make(self._native.create_condition(default_value))
 
     create_conditional_handle = create_condition
 
     def _bodies(self, *natives: Any) -> tuple[GraphBuilder, ...]:
-        """Builders of what is inside the conditional node that was captured last."""
+        """Returns builders for the bodies of the conditional node that was captured last."""
         node, whole = self._native.captured()[0], self._unfinished()
         parts = [whole._state.part(node, place) for place in range(len(natives))]
         definitions = [GraphDefinition._wrap(n.definition(), part) for n, part in zip(natives, parts, strict=True)]
         return tuple(map(self._part, natives, definitions))
 
     def if_then(self, condition: GraphCondition) -> GraphBuilder:
-        """A builder for what runs when the condition is not zero."""
+        """Add a conditional node. Return the builder of its body, which runs if the condition is nonzero."""
         return self._bodies(self._native.if_then(_handle_of(condition)))[0]
 
     if_cond = if_then
 
     def if_else(self, condition: GraphCondition) -> tuple[GraphBuilder, GraphBuilder]:
-        """Builders for what runs when the condition is not zero, and when it is."""
+        """Add a conditional node. Return the builders of its bodies: for a nonzero condition, and for zero."""
         then, otherwise = self._bodies(*self._native.if_else(_handle_of(condition)))
         return then, otherwise
 
     def while_loop(self, condition: GraphCondition) -> GraphBuilder:
-        """A builder for what runs as long as the condition is not zero."""
+        """Add a conditional node. Return the builder of its body, which repeats while the condition is nonzero."""
         return self._bodies(self._native.while_loop(_handle_of(condition)))[0]
 
     def switch(self, condition: GraphCondition, count: int) -> tuple[GraphBuilder, ...]:
-        """Builders for ``count`` branches; the condition's value names the one that runs."""
+        """Add a conditional node. Return the builders of ``count`` bodies; the value of the condition selects one."""
         return self._bodies(*self._native.switch_case(_handle_of(condition), count))
 
-    # ---- looking and ending
+    # ---- printing and closing
 
     def debug_dot_print(self, path: str, options: GraphDebugPrintOptions | None = None) -> None:
         """Write the graph in the DOT language."""
         self._built().debug_dot_print(path, options)
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
-        """Write the graph in the DOT language to a file, or to standard output; as a picture to a file named ``*.svg``."""
+        """Write the graph in the DOT language to a file or to standard output, or as an image to a ``*.svg`` file."""
         self._built().debug_print(path, options)
 
     def _repr_svg_(self) -> str | None:
         return self._built()._repr_svg_() if self._native.phase == "ended" else None
 
     def close(self) -> None:
-        """End a capture that is in progress and release the graph. Idempotent."""
+        """End a capture in progress and release the graph. Idempotent."""
         self._native.close()
         self._definition, self._stream, self._held = None, None, []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that decide while a graph runs: if, if-else, while and switch."""
+"""Conditional nodes: if, if-else, while and switch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._nodes import GraphNode
 
 
 class ConditionalNode(GraphNode):
-    """Runs one of its bodies, or none, or one over and over, as its condition says.
+    """Runs one of its body graphs, or none, or one repeatedly, depending on the value of its condition.
 
     >>> graph = GraphDefinition()
     >>> condition = graph.create_condition(default_value=1)
@@ -26,18 +26,18 @@ class ConditionalNode(GraphNode):
 
     @property
     def condition(self) -> GraphCondition | None:
-        """What it decides by; None when the node came out of a copy."""
+        """The condition; None if the node is part of a copied graph."""
         facts = self._read()
         return facts[1] if facts else None
 
     @property
     def cond_type(self) -> GraphConditionalType | None:
-        """How it decides."""
+        """The type of the conditional node."""
         return self._type
 
     @property
     def branches(self) -> tuple[GraphDefinition, ...]:
-        """The bodies, as graphs to add nodes to; graphs that are not valid after destroy()."""
+        """The body graphs, to which nodes can be added. They are not valid after destroy()."""
         facts = self._read()
         return facts[2] if facts else ()
 
@@ -49,7 +49,7 @@ class ConditionalNode(GraphNode):
 
 
 class IfNode(ConditionalNode):
-    """Runs ``then`` when the condition is not zero.
+    """Runs ``then`` if the condition is nonzero.
 
     >>> graph = GraphDefinition()
     >>> condition = graph.create_condition(default_value=1)
@@ -62,12 +62,12 @@ class IfNode(ConditionalNode):
 
     @property
     def then(self) -> GraphDefinition:
-        """The body."""
+        """The body graph."""
         return self.branches[0]
 
 
 class IfElseNode(ConditionalNode):
-    """Runs ``then`` or ``else_``.
+    """Runs ``then`` if the condition is nonzero, otherwise ``else_``.
 
     >>> graph = GraphDefinition()
     >>> condition = graph.create_condition(default_value=1)
@@ -80,17 +80,17 @@ class IfElseNode(ConditionalNode):
 
     @property
     def then(self) -> GraphDefinition:
-        """The body that runs when the condition is not zero."""
+        """The body graph that runs if the condition is nonzero."""
         return self.branches[0]
 
     @property
     def else_(self) -> GraphDefinition:
-        """The body that runs when the condition is zero."""
+        """The body graph that runs if the condition is zero."""
         return self.branches[1]
 
 
 class WhileNode(ConditionalNode):
-    """Runs ``body`` as long as the condition is not zero.
+    """Runs ``body`` repeatedly while the condition is nonzero.
 
     >>> graph = GraphDefinition()
     >>> condition = graph.create_condition(default_value=1)
@@ -103,12 +103,12 @@ class WhileNode(ConditionalNode):
 
     @property
     def body(self) -> GraphDefinition:
-        """The body."""
+        """The body graph."""
         return self.branches[0]
 
 
 class SwitchNode(ConditionalNode):
-    """Runs the branch the condition's value names, or none.
+    """Runs the branch whose index is the value of the condition; none if there is no such branch.
 
     >>> graph = GraphDefinition()
     >>> condition = graph.create_condition(default_value=1)

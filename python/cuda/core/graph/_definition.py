@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs that can still be changed, and how nodes are added to them."""
+"""Graph definitions, and the methods that add nodes to them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class _State:
-    """What belongs to one graph of the driver, by a node's handle.
+    """The Python state of one driver graph, keyed by node handle.
 
-    ``nodes``: the objects that stand for nodes, while they are referenced. ``facts``: what the driver does not say of
-    a node (a launch's arguments, a conditional's bodies). ``inside``: the same for the graphs inside a node, by their
-    place in it. All are made when first touched: a captured graph rarely needs them.
+    ``nodes``: the Python objects of nodes, weakly referenced. ``facts``: data of a node that the driver cannot return
+    (the arguments of a launch, the bodies of a conditional node). ``inside``: the states of the graphs inside a node,
+    by index. All are created on first access: a captured graph rarely needs them.
     """
 
     __slots__ = ("__weakref__", "facts", "inside", "nodes")
@@ -53,34 +53,34 @@ class _State:
         return value
 
     def part(self, node: int, place: int) -> _State:
-        """The state of a graph inside a node."""
+        """Returns the state of the graph with index ``place`` inside a node."""
         return self.inside.setdefault(node, {}).setdefault(place, _State())
 
     def parts(self, node: int) -> list[_State]:
-        """The states of all graphs inside a node, and inside those."""
+        """Returns the states of all graphs inside a node, recursively."""
         mine = list(self.inside.get(node, {}).values())
         return mine + [deeper for part in mine for inner in part.inside for deeper in part.parts(inner)]
 
     def remember(self, node: int) -> None:
-        """The driver is about to destroy the graph inside a node: objects of nodes there copy their parameters."""
+        """Saves the parameters of all nodes of the graphs inside a node, before the driver destroys these graphs."""
         for inner in [inner for part in self.parts(node) for inner in part.nodes.values()]:
             inner._remember()
 
     def forget(self, node: int) -> None:
-        """A node is gone."""
+        """Removes the state of a destroyed node."""
         self.nodes.pop(node, None)
         self.facts.pop(node, None)
         self.inside.pop(node, None)
 
     def clear(self) -> None:
-        """All nodes are gone."""
+        """Removes the state of all nodes."""
         self.nodes.clear()
         self.facts.clear()
         self.inside.clear()
 
 
 def as_packed(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments of a kernel as values that can be packed again, whatever happens to the objects they came from."""
+    """Converts kernel arguments to values that can be packed again, independent of the objects they came from."""
     return tuple(_as_packed(arg) for arg in args)
 
 
@@ -88,7 +88,7 @@ def _as_packed(arg: Any) -> Any:
     if isinstance(arg, _core.Buffer):
         return arg.handle
     block = getattr(arg, "_kernel_argument_address", None)
-    if block is not None:  # a tensor map, which is passed by value and can be changed
+    if block is not None:  # a tensor map: mutable and passed by value
         import ctypes
 
         return (ctypes.c_char * block[1]).from_buffer_copy(ctypes.string_at(*block))
@@ -100,12 +100,12 @@ copy_end = _core.copy_end
 held = _core.hold_operand
 host_function = _core.host_function
 memset_pattern = _core.memset_pattern
-#: By the C++ number of the type.
+#: Indexed by the value of the C++ enum.
 MEMORY_TYPES = (GraphMemoryType.DEVICE, GraphMemoryType.HOST, GraphMemoryType.MANAGED)
 
 
 class GraphCondition:
-    """What a conditional node decides by; pass it to a kernel, which sets it.
+    """The condition of a conditional node. A kernel that takes it as an argument sets its value.
 
     >>> graph = GraphDefinition()
     >>> graph.create_condition(default_value=1)
@@ -126,7 +126,7 @@ class GraphCondition:
 
     @property
     def handle(self) -> int:
-        """The driver's handle, an int."""
+        """The driver's handle (a ``CUgraphConditionalHandle``) as an int."""
         return self._handle
 
     @property
@@ -147,7 +147,7 @@ class GraphCondition:
 
 
 class _Adder:
-    """Adds nodes: a definition adds them with no dependency, a node adds them after itself."""
+    """Methods that add nodes. On a definition, the new node has no dependencies; on a node, it depends on that node."""
 
     __slots__ = ()
 
@@ -165,7 +165,7 @@ class _Adder:
         memory_type: GraphMemoryType = GraphMemoryType.DEVICE,
         peer_access: list[Device | int] | None = None,
     ) -> AllocNode:
-        """Add a node that allocates memory; its ``dptr`` is known at once."""
+        """Add a node that allocates memory. Its ``dptr`` is valid immediately."""
         home = self._home()
         number = int(_core.Device(device))
         kind = _core.choice(GraphMemoryType, memory_type, "memory_type")
@@ -174,12 +174,12 @@ class _Adder:
         return cast("AllocNode", home._node(handle))
 
     def deallocate(self, dptr: int) -> FreeNode:
-        """Add a node that frees what an AllocNode allocated."""
+        """Add a node that frees the memory of an AllocNode."""
         home = self._home()
         return cast("FreeNode", home._node(home._def.add_free(self._after(), address_of(dptr))))
 
     def launch(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> KernelNode:
-        """Add a node that runs a kernel; arguments as for ``cuda.core.launch``."""
+        """Add a node that launches a kernel. The arguments are those of ``cuda.core.launch``."""
         home = self._home()
         handle = home._def.add_kernel(self._after(), config, kernel, args)
         packed, used = as_packed(args), _core.hold(args)
@@ -194,9 +194,9 @@ class _Adder:
         dst_owner: Any = None,
         src_owner: Any = None,
     ) -> MemcpyNode:
-        """Add a node that copies ``size`` bytes; addresses can name owners to keep alive.
+        """Add a node that copies ``size`` bytes. Addresses may be given with an owner to keep alive.
 
-        An OpaqueArray is copied as a whole, its rows packed in linear memory.
+        An OpaqueArray is copied as a whole. Its rows are packed in linear memory.
         """
         home = self._home()
         (to, into), (of, out_of) = copy_end(dst), copy_end(src)
@@ -207,7 +207,7 @@ class _Adder:
     def memset(
         self, dst: Buffer | int, value: Any, width: int, height: int = 1, pitch: int = 0, *, dst_owner: Any = None
     ) -> MemsetNode:
-        """Add a node that repeats a pattern: rows of ``width`` elements, ``pitch`` bytes apart."""
+        """Add a node that fills memory with a value: ``height`` rows of ``width`` elements, ``pitch`` bytes apart."""
         home = self._home()
         pattern, element = memset_pattern(value)
         address, uses = address_of(dst), held(dst, dst_owner)
@@ -222,9 +222,9 @@ class _Adder:
         )
 
     def embed(self, child: GraphDefinition) -> ChildGraphNode:
-        """Add a node that runs a copy of another graph."""
+        """Add a child graph node with a copy of another graph."""
         home = self._home()
-        # What the child's nodes use comes with the copy.
+        # The copy also keeps the objects that the child's nodes use alive.
         return cast("ChildGraphNode", home._node(home._def.add_child(self._after(), _definition_of(child)._def)))
 
     def record(self, event: Event) -> EventRecordNode:
@@ -244,7 +244,7 @@ class _Adder:
         )
 
     def join(self, *nodes: GraphNode) -> EmptyNode:
-        """Add a node that does nothing after all these."""
+        """Add an empty node that depends on all these nodes."""
         home = self._home()
         return cast("EmptyNode", home._node(home._def.add_empty(self._after() + [node._open() for node in nodes])))
 
@@ -258,24 +258,24 @@ class _Adder:
         return home._node(handle)
 
     def if_then(self, condition: GraphCondition) -> IfNode:
-        """Add a node whose body (``then``) runs when the condition is not zero."""
+        """Add a conditional node whose body (``then``) runs if the condition is nonzero."""
         return cast("IfNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 1))
 
     def if_else(self, condition: GraphCondition) -> IfElseNode:
-        """Add a node with two bodies, ``then`` and ``else_``."""
+        """Add a conditional node with two bodies, ``then`` and ``else_``."""
         return cast("IfElseNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_IF, 2))
 
     def while_loop(self, condition: GraphCondition) -> WhileNode:
-        """Add a node whose ``body`` runs as long as the condition is not zero."""
+        """Add a conditional node whose ``body`` repeats while the condition is nonzero."""
         return cast("WhileNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_WHILE, 1))
 
     def switch(self, condition: GraphCondition, count: int) -> SwitchNode:
-        """Add a node that runs the branch the condition's value names, or none."""
+        """Add a conditional node with ``count`` branches. The value of the condition selects one, or none."""
         return cast("SwitchNode", self._conditional(condition, _core.CU_GRAPH_COND_TYPE_SWITCH, count))
 
 
 class GraphDefinition(_Adder):
-    """A graph that can still be changed. Methods add nodes that start at once; nodes add what comes after them.
+    """A modifiable graph. Its methods add nodes without dependencies; those of a node add nodes that depend on it.
 
     >>> definition = GraphDefinition()
     >>> first = definition.memset(buffer, 0, buffer.size)
@@ -303,11 +303,11 @@ class GraphDefinition(_Adder):
         return self
 
     def _inside(self, node: int, handle: int, place: int = 0) -> GraphDefinition:
-        """A graph inside a node."""
+        """Returns the definition of a graph inside a node."""
         return GraphDefinition._wrap(self._def.inside(node, handle), self._state.part(node, place))
 
     def _node(self, handle: int, keep: Any = None, facts: Any = None) -> Any:
-        """The object for a node; for a new one, what it uses and what the driver will not say of it."""
+        """Returns the Python object of a node. A new node keeps ``keep`` alive and has the given ``facts``."""
         if keep is not None:
             self._def.use(handle, keep)
         if facts is not None:
@@ -321,37 +321,37 @@ class GraphDefinition(_Adder):
     @property
     def handle(self) -> Any:
         """The driver's handle, for cuda.bindings."""
-        self._def.share()  # what others make from it keeps what it uses
+        self._def.share()  # graphs that others create from the handle keep the used objects alive
         return _handle("CUgraph", self._def.handle)
 
     @property
     def is_valid(self) -> bool:
-        """False once the capture it belonged to has failed, or the node it was inside is destroyed."""
+        """False after its capture has failed or the node that contains it is destroyed."""
         return self._def.handle != 0
 
     def callback(self, fn: Any, *, user_data: Any = None) -> HostCallbackNode:
-        """Add a node that calls a function on the host: a Python callable, or a C function of ctypes."""
+        """Add a host callback node. ``fn`` is a Python callable or a C function of ctypes."""
         return self._callback(fn, user_data)
 
     def empty(self) -> EmptyNode:
-        """Add a node that does nothing."""
+        """Add an empty node."""
         return cast("EmptyNode", self._node(self._def.add_empty([])))
 
     def create_condition(self, default_value: int | None = None) -> GraphCondition:
-        """Make what a conditional node decides by; it starts every launch at the default, if one is given."""
+        """Create a condition for conditional nodes. Each launch resets it to the default value, if one is given."""
         value = self._def.create_condition(default_value or 0, default_value is not None)
         return GraphCondition._make(value)
 
     def nodes(self) -> set[GraphNode]:
-        """All nodes."""
+        """Return all nodes."""
         return {self._node(handle) for handle in self._def.nodes()}
 
     def edges(self) -> set[tuple[GraphNode, GraphNode]]:
-        """All pairs of nodes where the second waits for the first."""
+        """Return all edges as pairs of nodes; the second node depends on the first."""
         return {(self._node(a), self._node(b)) for a, b in self._def.edges()}
 
     def instantiate(self, options: GraphCompleteOptions | None = None) -> Graph:
-        """Make the graph ready to launch. It keeps what its nodes use."""
+        """Instantiate the graph. The executable graph keeps the objects that its nodes use alive."""
         return self._def.instantiate(options)
 
     complete = instantiate
@@ -361,7 +361,7 @@ class GraphDefinition(_Adder):
         self._def.debug_dot_print(os.fsdecode(path), _flags_of(options))
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
-        """Write the graph in the DOT language to a file, or to standard output; as a picture to a file named ``*.svg``."""
+        """Write the graph in the DOT language to a file or to standard output, or as an image to a ``*.svg`` file."""
         if path is None:
             print(self._def.dot(_flags_of(options)), end="")
         elif os.fsdecode(path).endswith(".svg"):
@@ -372,7 +372,7 @@ class GraphDefinition(_Adder):
             self.debug_dot_print(path, options)
 
     def _repr_svg_(self) -> str:
-        """A picture for notebooks."""
+        """Return an SVG image for notebooks."""
         return self._def.svg()
 
     def __eq__(self, other: object) -> bool:
@@ -396,7 +396,7 @@ def _handle(kind: str, value: int) -> Any:
 
 
 def _definition_of(source: Any) -> GraphDefinition:
-    """A GraphDefinition, or the one a GraphBuilder has built."""
+    """Returns a GraphDefinition as it is, and the definition of a finished GraphBuilder."""
     if isinstance(source, GraphDefinition):
         return source
     built = getattr(source, "_built", None)  # a GraphBuilder's

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a graph that is ready to launch: ``graph[node]`` changes what the next launches do."""
+"""Nodes of an executable graph. ``graph[node]`` updates a node for subsequent launches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ExecutableGraphNode:
-    """A node of a Graph.
+    """A node of an executable graph.
 
     >>> graph = GraphDefinition()
     >>> node = graph.memset(buffer, 0, 16)
@@ -48,7 +48,7 @@ class ExecutableGraphNode:
         return self
 
     def _uses(self, things: Any) -> None:
-        """What the node uses from the next launch on; what it used before stays for launches in flight."""
+        """Sets the objects that the node keeps alive from the next launch on. Launches in flight keep the old ones."""
         self._graph._keep(self._node._handle, things)
 
     def __repr__(self) -> str:
@@ -60,20 +60,20 @@ class _Switchable(ExecutableGraphNode):
 
     @property
     def is_enabled(self) -> bool:
-        """False when launches skip the node."""
+        """False if launches skip the node."""
         return self._graph._is_enabled(self._node._handle)
 
     def enable(self) -> None:
-        """Let launches run the node again."""
+        """Enable the node for subsequent launches."""
         self._graph._set_enabled(self._node._handle, True)
 
     def disable(self) -> None:
-        """Let launches skip the node."""
+        """Disable the node: subsequent launches skip it."""
         self._graph._set_enabled(self._node._handle, False)
 
 
 class ExecutableKernelNode(_Switchable):
-    """A node that runs a kernel.
+    """A kernel node of an executable graph.
 
     >>> graph = GraphDefinition()
     >>> node = graph.launch(LaunchConfig(grid=1, block=1), kernel, buffer, 1)
@@ -84,14 +84,14 @@ class ExecutableKernelNode(_Switchable):
     __slots__ = ()
 
     def update(self, *, config: Any, kernel: Any, args: Any) -> None:
-        """Launch this kernel, this way, with these arguments from now on."""
+        """Set the launch configuration, kernel and arguments of subsequent launches."""
         args = tuple(args)
         self._graph._set_kernel(self._node._handle, config, kernel, args)
         self._uses((kernel, _core.hold(args)))
 
 
 class ExecutableMemcpyNode(_Switchable):
-    """A node that copies bytes.
+    """A copy node of an executable graph.
 
     >>> graph = GraphDefinition()
     >>> node = graph.memcpy(buffer, device.allocate(64, stream=stream), 16)
@@ -103,9 +103,9 @@ class ExecutableMemcpyNode(_Switchable):
     __slots__ = ()
 
     def update(self, *, dst: Any, src: Any, size: int) -> None:
-        """Copy this there from now on.
+        """Set the destination, source and size in bytes for subsequent launches.
 
-        Drivers change copies of one row only in a graph that is ready to launch; others raise a ValueError.
+        Raises ValueError for a copy of more than one row, which drivers cannot change in an executable graph.
         """
         (to, into), (of, out_of) = copy_end(dst), copy_end(src)
         extent = _core.copy_extent(size, into, out_of)
@@ -120,7 +120,7 @@ class ExecutableMemcpyNode(_Switchable):
 
 
 class ExecutableMemsetNode(_Switchable):
-    """A node that repeats a pattern.
+    """A memset node of an executable graph.
 
     >>> graph = GraphDefinition()
     >>> node = graph.memset(buffer, 0, 16)
@@ -131,14 +131,14 @@ class ExecutableMemsetNode(_Switchable):
     __slots__ = ()
 
     def update(self, *, dst: Any, value: Any, width: int, height: int = 1, pitch: int = 0) -> None:
-        """Fill this with that from now on."""
+        """Set the destination, value and extent of the fill for subsequent launches."""
         pattern, element = memset_pattern(value)
         self._graph._set_memset(self._node._handle, address_of(dst), pattern, element, width, height, pitch)
         self._uses(_core.hold(dst))
 
 
 class ExecutableHostCallbackNode(ExecutableGraphNode):
-    """A node that calls a function on the host.
+    """A host callback node of an executable graph.
 
     >>> graph = GraphDefinition()
     >>> node = graph.callback(lambda: None)
@@ -149,14 +149,14 @@ class ExecutableHostCallbackNode(ExecutableGraphNode):
     __slots__ = ()
 
     def update(self, fn: Any, *, user_data: Any = None) -> None:
-        """Call this function from now on."""
+        """Set the function for subsequent launches."""
         function, address, data, keep = host_function(fn, user_data)
         self._graph._set_host(self._node._handle, function, address, data)
         self._uses(keep)
 
 
 class ExecutableChildGraphNode(ExecutableGraphNode):
-    """A node that runs another graph.
+    """A child graph node of an executable graph.
 
     >>> inner = GraphDefinition()
     >>> filled = inner.memset(buffer, 0, 16)
@@ -169,13 +169,13 @@ class ExecutableChildGraphNode(ExecutableGraphNode):
     __slots__ = ()
 
     def update(self, child: Any) -> None:
-        """Run a copy of this graph, of the same shape, from now on."""
-        # What the child's nodes use comes with the copy.
+        """Set the child graph for subsequent launches to a copy of ``child``, which must have the same topology."""
+        # The copy also keeps the objects that the child's nodes use alive.
         self._graph._set_child(self._node._handle, _definition_of(child)._def)
 
 
 class ExecutableEventRecordNode(ExecutableGraphNode):
-    """A node that records an event.
+    """An event record node of an executable graph.
 
     >>> graph = GraphDefinition()
     >>> node = graph.record(device.create_event())
@@ -186,13 +186,13 @@ class ExecutableEventRecordNode(ExecutableGraphNode):
     __slots__ = ()
 
     def update(self, event: Any) -> None:
-        """Record this event from now on."""
+        """Set the event that subsequent launches record."""
         self._graph._set_event(self._node._handle, event)
         self._uses(_core.hold(event))
 
 
 class ExecutableEventWaitNode(ExecutableGraphNode):
-    """A node that waits for an event.
+    """An event wait node of an executable graph.
 
     >>> graph = GraphDefinition()
     >>> node = graph.wait(device.create_event())
@@ -203,7 +203,7 @@ class ExecutableEventWaitNode(ExecutableGraphNode):
     __slots__ = ()
 
     def update(self, event: Any) -> None:
-        """Wait for this event from now on."""
+        """Set the event that subsequent launches wait for."""
         self._graph._set_event(self._node._handle, event)
         self._uses(_core.hold(event))
 

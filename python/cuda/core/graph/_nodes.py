@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of a graph, a class per kind."""
+"""Graph nodes: a class per node type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
-    """The nodes before or after one. Live: looks ask the driver, changes act at once."""
+    """The predecessors or successors of a node. A live view: reads query the driver, changes take effect at once."""
 
     def __init__(self, node: GraphNode, is_fwd: bool) -> None:
         self._node = node
@@ -85,7 +85,7 @@ class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
 
 
 class GraphNode(_Adder):
-    """A node of a graph. Methods add nodes that come after it.
+    """A node of a graph. Its methods add nodes that depend on it.
 
     >>> graph = GraphDefinition()
     >>> first = graph.memset(buffer, 0, 16)
@@ -95,10 +95,10 @@ class GraphNode(_Adder):
     """
 
     __slots__ = ("__weakref__", "_generation", "_graph", "_handle", "_last")
-    _generation: int  # the graph's when the node was made; 0 once it is destroyed
+    _generation: int  # the graph's generation when the node was created; 0 after destroy()
     _graph: GraphDefinition
     _handle: int
-    _last: Any  # its parameters when it was destroyed
+    _last: Any  # the parameters at the time of destroy()
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -120,7 +120,7 @@ class GraphNode(_Adder):
         return self._graph
 
     def _open(self) -> int:
-        """The handle of a node that has not been destroyed."""
+        """Returns the handle. Raises CUDAError if the node is destroyed."""
         self._home()
         return self._handle
 
@@ -128,7 +128,7 @@ class GraphNode(_Adder):
         return [self._handle]
 
     def _uses(self, things: Any, facts: Any = None) -> None:
-        """What the node uses from now on."""
+        """Sets the objects that the node keeps alive, and its facts."""
         self._graph._def.use(self._handle, things)
         if facts is not None:
             self._graph._state.facts[self._handle] = facts
@@ -136,23 +136,23 @@ class GraphNode(_Adder):
     def _facts(self) -> Any:
         return self._graph._state.facts.get(self._handle) if self.is_valid else None
 
-    _ask: Any = staticmethod(lambda handle: None)  # the driver's parameters of a node of the class
+    _ask: Any = staticmethod(lambda handle: None)  # returns the node's parameters from the driver
 
     def _read(self) -> Any:
-        """The parameters; of a destroyed node the last ones."""
+        """Returns the parameters; for a destroyed node, the last ones."""
         return self._ask(self._handle) if self.is_valid else self._last
 
     def _remember(self) -> None:
-        """Copy the parameters: the driver is about to destroy them."""
+        """Saves the parameters before the driver destroys the node."""
         self._last = self._read()
 
     def _text(self) -> str:
-        """What repr() says of the parameters."""
+        """Returns the parameters as text for repr()."""
         return _core.node_text(self._handle)
 
     @property
     def graph(self) -> GraphDefinition:
-        """The graph it belongs to."""
+        """The graph of the node."""
         return self._graph
 
     @property
@@ -162,17 +162,17 @@ class GraphNode(_Adder):
 
     @property
     def is_valid(self) -> bool:
-        """False after destroy(), of this node or of one around it."""
+        """False after destroy() of this node or of a node that contains it."""
         return self._generation == self._graph._def.generation
 
     @property
     def type(self) -> Any:
-        """The driver's type of the node; None after destroy()."""
+        """The node type (a ``CUgraphNodeType``); None after destroy()."""
         return _handle("CUgraphNodeType", _core.node_type(self._handle)) if self.is_valid else None
 
     @property
     def pred(self) -> AdjacencySetProxy:
-        """The nodes it waits for; change the set in place or assign to it."""
+        """The nodes that this node depends on. Change the set in place or assign to it."""
         return AdjacencySetProxy(self, False)
 
     @pred.setter
@@ -181,7 +181,7 @@ class GraphNode(_Adder):
 
     @property
     def succ(self) -> AdjacencySetProxy:
-        """The nodes that wait for it; change the set in place or assign to it."""
+        """The nodes that depend on this node. Change the set in place or assign to it."""
         return AdjacencySetProxy(self, True)
 
     @succ.setter
@@ -197,13 +197,13 @@ class GraphNode(_Adder):
             proxy.add(node)
 
     def callback(self, fn: Any, *, user_data: Any = None) -> object:
-        """Add a node that calls a function on the host: a Python callable, or a C function of ctypes."""
+        """Add a host callback node. ``fn`` is a Python callable or a C function of ctypes."""
         return self._callback(fn, user_data)
 
     def destroy(self) -> None:
-        """Remove the node, its edges and the graphs inside it. Does nothing the second time.
+        """Remove the node, its edges and the graphs inside it. Idempotent.
 
-        Its parameters can still be read; the objects it used are released.
+        Its parameters can still be read; references to the objects it used are released.
         """
         if not self.is_valid:
             return
@@ -226,7 +226,7 @@ class GraphNode(_Adder):
 
 
 class EmptyNode(GraphNode):
-    """Does nothing; joins others.
+    """Performs no operation. Used to join dependencies.
 
     >>> graph = GraphDefinition()
     >>> graph.join(graph.memset(buffer, 0, 16), graph.memset(buffer, 0, 16))
@@ -237,12 +237,12 @@ class EmptyNode(GraphNode):
 
 
 def _param(place: int, doc: str) -> ReadOnly[Any]:
-    """One number of a node's parameters, asked of the driver when read."""
+    """Creates a property for one number of a node's parameters, queried from the driver on access."""
     return ReadOnly(lambda node: node._read()[place], doc)
 
 
 class KernelNode(GraphNode):
-    """Runs a kernel.
+    """Launches a kernel.
 
     >>> graph = GraphDefinition()
     >>> graph.launch(LaunchConfig(grid=2, block=32), kernel, buffer, 4).grid
@@ -266,7 +266,7 @@ class KernelNode(GraphNode):
 
     @property
     def config(self) -> LaunchConfig:
-        """How it is launched."""
+        """The launch configuration."""
         facts = self._facts()
         if facts is not None:
             return cast("LaunchConfig", facts[1])
@@ -274,7 +274,7 @@ class KernelNode(GraphNode):
         return _core.LaunchConfig(grid=grid, block=block, shmem_size=shmem)
 
     def update(self, *, config: LaunchConfig | None = None, kernel: Kernel | None = None, args: Any = None) -> None:
-        """Change how the kernel is launched, which one, or with what; graphs already instantiated stay as they are."""
+        """Change the launch configuration, kernel or arguments. Executable graphs are not affected."""
         handle = self._open()
         kernel = self.kernel if kernel is None else kernel
         config = self.config if config is None else config
@@ -287,7 +287,7 @@ class KernelNode(GraphNode):
         self._uses((kernel, used), (kernel, config, packed, used))
 
     def _args(self) -> tuple[tuple[Any, ...], Any]:
-        """The arguments, and what keeps what they name."""
+        """Returns the arguments and the owner of the memory they refer to."""
         facts = self._facts()
         if facts is None:
             raise ValueError("update(): give args: this node was captured, so its arguments are not known")
@@ -295,7 +295,7 @@ class KernelNode(GraphNode):
 
 
 class MemcpyNode(GraphNode):
-    """Copies bytes.
+    """Copies memory.
 
     >>> graph = GraphDefinition()
     >>> other = device.allocate(64, stream=stream)
@@ -308,28 +308,28 @@ class MemcpyNode(GraphNode):
 
     @property
     def dst(self) -> int:
-        """The address copied to; of an array its handle."""
+        """The destination address; the handle if it is an array."""
         address, array = self._read()[0]
         return int(array or address)
 
     @property
     def src(self) -> int:
-        """The address copied from; of an array its handle."""
+        """The source address; the handle if it is an array."""
         address, array = self._read()[1]
         return int(array or address)
 
     @property
     def size(self) -> int:
-        """How many bytes."""
+        """The size of the copy in bytes."""
         return prod(self._read()[2])
 
     def update(
         self, *, dst: Any = None, src: Any = None, size: int | None = None, dst_owner: Any = None, src_owner: Any = None
     ) -> None:
-        """Change what is copied where; graphs already instantiated stay as they are.
+        """Change the destination, source or size. Executable graphs are not affected.
 
-        A copy of several rows, captured from an array or a strided view, keeps their number, size and distances: the
-        other end takes the place of the old one.
+        A copy of several rows, captured from an array or a strided view, keeps the number, size and pitch of its rows;
+        only the addresses change.
         """
         handle = self._open()
         to, into = (None, None) if dst is None else copy_end(dst)
@@ -341,7 +341,7 @@ class MemcpyNode(GraphNode):
 
 
 class MemsetNode(GraphNode):
-    """Repeats a pattern.
+    """Fills memory with a value.
 
     >>> graph = GraphDefinition()
     >>> graph.memset(buffer, 7, 16).value
@@ -368,7 +368,7 @@ class MemsetNode(GraphNode):
         pitch: int | None = None,
         dst_owner: Any = None,
     ) -> None:
-        """Change what is filled with what; graphs already instantiated stay as they are."""
+        """Change the destination, value or extent. Executable graphs are not affected."""
         old = _core.memset_node_get(self._open())
         pattern, element = (old[1], old[2]) if value is None else memset_pattern(value)
         address = old[0] if dst is None else address_of(dst)
@@ -387,7 +387,7 @@ class MemsetNode(GraphNode):
 
 
 class AllocNode(GraphNode):
-    """Allocates memory that lives until a FreeNode, or until it is freed outside the graph.
+    """Allocates memory, which stays allocated until a FreeNode runs or it is freed outside the graph.
 
     >>> graph = GraphDefinition()
     >>> node = graph.allocate(64)
@@ -405,17 +405,17 @@ class AllocNode(GraphNode):
 
     @property
     def memory_type(self) -> GraphMemoryType:
-        """Whose memory it is: the device's, the host's, or managed."""
+        """The type of the memory: device, host or managed."""
         return MEMORY_TYPES[self._read()[2]]
 
     @property
     def peer_access(self) -> tuple[int, ...]:
-        """The numbers of the other devices that can use the memory."""
+        """The ordinals of the other devices with access to the memory."""
         return tuple(self._read()[4])
 
 
 class FreeNode(GraphNode):
-    """Frees what an AllocNode allocated.
+    """Frees the memory of an AllocNode.
 
     >>> graph = GraphDefinition()
     >>> node = graph.allocate(64)
@@ -428,12 +428,12 @@ class FreeNode(GraphNode):
 
     @property
     def dptr(self) -> int:
-        """The address freed."""
+        """The address of the memory."""
         return self._read()  # type: ignore[no-any-return]
 
 
 class ChildGraphNode(GraphNode):
-    """Runs a copy of another graph.
+    """Runs a child graph, which is a copy of another graph.
 
     >>> graph = GraphDefinition()
     >>> inner = GraphDefinition()
@@ -446,14 +446,17 @@ class ChildGraphNode(GraphNode):
 
     @property
     def child_graph(self) -> GraphDefinition:
-        """The copy the node runs; one that is not valid after destroy()."""
+        """The copy that the node runs. It is not valid after destroy()."""
         return self._read()  # type: ignore[no-any-return]
 
     def _ask(self, handle: int) -> GraphDefinition:
         return self._graph._inside(handle, _core.child_node_graph(handle))
 
     def update(self, child: GraphDefinition) -> None:
-        """Run a copy of another graph of the same shape. The nodes of the old copy are not valid any more."""
+        """Replace the child graph by a copy of ``child``, which must have the same topology.
+
+        The nodes of the previous copy become invalid.
+        """
         handle, state = self._open(), self._graph._state
         state.remember(handle)
         self._graph._def.set_child(handle, _definition_of(child)._def)
@@ -465,14 +468,14 @@ class _EventNode(GraphNode):
 
     @property
     def event(self) -> Event:
-        """The event."""
+        """The event that the node records or waits for."""
         return self._read()  # type: ignore[no-any-return]
 
     def _ask(self, handle: int) -> Event:
         return self._facts() or _core.event_node_get(handle)
 
     def update(self, event: Event) -> None:
-        """Use another event; graphs already instantiated stay as they are."""
+        """Change the event. Executable graphs are not affected."""
         _core.event_node_set(self._open(), event)
         self._uses(_core.hold(event), event)
 
@@ -514,14 +517,14 @@ class HostCallbackNode(GraphNode):
 
     @property
     def callback(self) -> Any:
-        """The Python callable, or None where a C function is called and after destroy(), which lets go of it."""
+        """The Python callable; None for a C function and after destroy(), which releases it."""
         return _core.host_node_get(self._handle) if self.is_valid else None
 
     def _text(self) -> str:
         return f" callback={self.callback!r}"
 
     def update(self, fn: Any, *, user_data: Any = None) -> None:
-        """Call another function; graphs already instantiated stay as they are."""
+        """Change the function. Executable graphs are not affected."""
         handle = self._open()
         function, address, data, keep = host_function(fn, user_data)
         _core.host_node_set(handle, function, address, data)

@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass
 class GraphCompleteOptions:
-    """How a graph is made ready to launch.
+    """Options of the instantiation of a graph.
 
-    - ``auto_free_on_launch``: memory that a launch left allocated is freed by the next
-    - ``upload_stream``: a stream to upload the graph on, so that the first launch is quicker
-    - ``device_launch``: kernels can launch it
-    - ``use_node_priority``: nodes run with the priorities they were captured with
+    - ``auto_free_on_launch``: a launch first frees the memory that the previous launch left allocated
+    - ``upload_stream``: the stream on which to upload the graph, which makes the first launch faster
+    - ``device_launch``: the graph can be launched from the device
+    - ``use_node_priority``: nodes run with their captured priorities instead of the launch stream's
 
     >>> graph = GraphDefinition()
     >>> graph.instantiate(GraphCompleteOptions(upload_stream=stream))
@@ -29,24 +29,24 @@ class GraphCompleteOptions:
 
 @dataclass
 class GraphDebugPrintOptions:
-    """What a printed graph shows of its nodes.
+    """The properties of nodes that the DOT output contains.
 
-    - ``verbose``: everything
-    - ``runtime_types``: types of the runtime API instead of the driver's
-    - ``kernel_node_params``: parameters of kernels
-    - ``memcpy_node_params``: parameters of copies
-    - ``memset_node_params``: parameters of fills
-    - ``host_node_params``: parameters of callbacks
-    - ``event_node_params``: events
-    - ``ext_semas_signal_node_params``: external semaphores that are signaled
-    - ``ext_semas_wait_node_params``: external semaphores that are waited for
-    - ``kernel_node_attributes``: attributes of kernels
+    - ``verbose``: all of them
+    - ``runtime_types``: types of the runtime API instead of the driver API
+    - ``kernel_node_params``: parameters of kernel nodes
+    - ``memcpy_node_params``: parameters of copy nodes
+    - ``memset_node_params``: parameters of memset nodes
+    - ``host_node_params``: parameters of host callback nodes
+    - ``event_node_params``: parameters of event nodes
+    - ``ext_semas_signal_node_params``: parameters of external semaphore signal nodes
+    - ``ext_semas_wait_node_params``: parameters of external semaphore wait nodes
+    - ``kernel_node_attributes``: attributes of kernel nodes
     - ``handles``: handles of nodes and kernels
-    - ``mem_alloc_node_params``: parameters of allocations
-    - ``mem_free_node_params``: parameters of frees
-    - ``batch_mem_op_node_params``: parameters of memory operations
-    - ``extra_topo_info``: more about edges
-    - ``conditional_node_params``: conditions
+    - ``mem_alloc_node_params``: parameters of allocation nodes
+    - ``mem_free_node_params``: parameters of free nodes
+    - ``batch_mem_op_node_params``: parameters of batch memory operation nodes
+    - ``extra_topo_info``: additional information about edges
+    - ``conditional_node_params``: parameters of conditional nodes
 
     >>> GraphDebugPrintOptions(verbose=True).verbose
     True
@@ -70,5 +70,5 @@ class GraphDebugPrintOptions:
     conditional_node_params: bool = False
 
     def _flags(self) -> int:
-        """The driver's flags: one bit per field, in this order."""
+        """Returns the driver's flags: one bit per field, in the order of the fields."""
         return sum(1 << bit for bit, field in enumerate(fields(self)) if getattr(self, field.name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system's GPUs as NVML sees them, whether or not this process uses CUDA on them. On the CPU device its own NVML answers.
+"""NVML queries of the system's GPUs, independent of CUDA in this process. The CPU device has its own NVML library.
 
 ``driver_version`` is the CUDA driver's (major, minor).
 """
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def get_user_mode_driver_version() -> tuple[int, ...]:
-    """The CUDA version of the driver in use: (13, 0).
+    """Return the CUDA version that the user-mode driver supports: (13, 0).
 
     >>> system.get_user_mode_driver_version() >= (12, 0)
     True
@@ -53,7 +53,7 @@ def get_user_mode_driver_version() -> tuple[int, ...]:
 
 
 def get_kernel_mode_driver_version() -> tuple[int, ...]:
-    """The version of the kernel's driver: (580, 65, 6).
+    """Return the version of the kernel-mode driver: (580, 65, 6).
 
     >>> len(system.get_kernel_mode_driver_version()) >= 1
     True
@@ -63,7 +63,7 @@ def get_kernel_mode_driver_version() -> tuple[int, ...]:
 
 
 def get_nvml_version() -> tuple[int, ...]:
-    """The version of NVML.
+    """Return the version of NVML.
 
     >>> system.get_nvml_version() > (0,)
     True
@@ -73,7 +73,7 @@ def get_nvml_version() -> tuple[int, ...]:
 
 
 def get_driver_branch() -> str:
-    """The branch the driver was built from.
+    """Return the branch of the driver.
 
     >>> branch = system.get_driver_branch()
     """
@@ -82,7 +82,7 @@ def get_driver_branch() -> str:
 
 
 def get_num_devices() -> int:
-    """How many GPUs the system has; the CPU device's where it stands in for them.
+    """Return the number of GPUs of the system; on the CPU device, the number of its devices.
 
     >>> system.get_num_devices() >= 1
     True
@@ -92,13 +92,13 @@ def get_num_devices() -> int:
 
 
 def get_process_name(pid: int) -> str:
-    """The name of a process that uses a GPU."""
+    """Return the name of a process that uses a GPU."""
     name: str = native._system_process_name(pid)
     return name
 
 
 def get_p2p_status(device1: Device, device2: Device, index: Any) -> GpuP2PStatus:
-    """Whether one GPU can do something with another, and if not, why."""
+    """Return the status of a peer-to-peer capability between two GPUs: supported, or the reason why not."""
     from .typing import GpuP2PCapsIndex, GpuP2PStatus, member_of, number_of
 
     number = number_of(GpuP2PCapsIndex, index)
@@ -106,7 +106,7 @@ def get_p2p_status(device1: Device, device2: Device, index: Any) -> GpuP2PStatus
 
 
 def get_topology_common_ancestor(device1: Device, device2: Device) -> GpuTopologyLevel:
-    """What lies between two GPUs."""
+    """Return the level of the common ancestor of two GPUs in the system's topology."""
     from .typing import GpuTopologyLevel, member_of
 
     return member_of(GpuTopologyLevel, native._system_common_ancestor(device1._native, device2._native))

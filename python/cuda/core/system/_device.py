@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPU as NVML sees it."""
+"""NVML devices."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def _text(value: Any) -> str:
 
 
 def _get(name: str, doc: str, _type: type[T]) -> ReadOnly[T]:
-    """A property of the C++ library's device."""
+    """Creates a property that reads an attribute of the C++ device."""
     return ReadOnly(lambda self: getattr(self._native, name), doc)
 
 
 def _part(name: str, doc: str, convert: Callable[[Any], T]) -> ReadOnly[T]:
-    """The same as one of the classes of _parts."""
+    """Creates a property that converts an attribute of the C++ device to a class of _parts."""
     return ReadOnly(lambda self: convert(getattr(self._native, name)), doc)
 
 
 def _pairs(field_ids: list[int | tuple[int, int]]) -> list[tuple[int, int]]:
-    """(field, scope), the scope 0 where only the field is given."""
+    """Returns (field, scope) pairs. The scope is 0 if only the field is given."""
     return [(id, 0) if isinstance(id, int) else id for id in field_ids]
 
 
 class Device:
-    """A GPU by index, UUID or PCI bus id. Indices are NVML's: CUDA_VISIBLE_DEVICES does not change them.
+    """A GPU, identified by NVML index, UUID or PCI bus ID. CUDA_VISIBLE_DEVICES does not affect NVML indices.
 
     >>> system.Device(0).memory_info.total > 0
     True
@@ -80,7 +80,7 @@ class Device:
 
     @classmethod
     def _of_cuda(cls, number: int) -> Device:
-        """The GPU of a cuda.core.Device."""
+        """Returns the NVML device of a CUDA device ordinal."""
         return cls._of_native(native._SystemDevice.of_cuda(number))
 
     @property
@@ -90,28 +90,28 @@ class Device:
 
     @classmethod
     def get_device_count(cls) -> int:
-        """How many GPUs the system has."""
+        """Return the number of GPUs of the system."""
         from . import get_num_devices
 
         return get_num_devices()
 
     @classmethod
     def get_all_devices(cls) -> Iterable[Device]:
-        """All GPUs."""
+        """Return all GPUs of the system."""
         return map(cls._of_native, native._SystemDevice.all())
 
     @classmethod
     def get_all_devices_with_cpu_affinity(cls, cpu_index: int) -> Iterable[Device]:
-        """The GPUs near a CPU."""
+        """Return the GPUs with an affinity to a CPU."""
         return map(cls._of_native, native._SystemDevice.near_cpu(cpu_index))
 
     def to_cuda_device(self) -> Any:
-        """The same GPU as a cuda.core.Device."""
+        """Return the cuda.core.Device of this GPU."""
         from .. import _core
 
         return _core.Device(self._native.cuda_device_id())
 
-    # ---- who it is
+    # ---- identification
 
     index = _get("index", "NVML's number of the GPU.", int)
     name = _get("name", "The GPU's name.", str)
@@ -127,23 +127,23 @@ class Device:
 
     @property
     def arch(self) -> Any:
-        """The GPU's generation."""
+        """The architecture of the GPU."""
         from .typing import DeviceArch
 
         return DeviceArch(self._native.architecture)
 
     @property
     def cuda_compute_capability(self) -> tuple[int, int]:
-        """(major, minor)"""
+        """The compute capability (major, minor)."""
         capability: tuple[int, int] = self._native.cuda_compute_capability
         return capability
 
     @property
     def pci_info(self) -> _parts.PciInfo:
-        """The GPU on the PCI bus."""
+        """The PCI attributes of the GPU."""
         return _parts.PciInfo(self._native.pci_info, self._handle)
 
-    # ---- memory and load
+    # ---- memory and utilization
 
     memory_info = _part("memory_info", "Device memory in bytes.", _parts.MemoryInfo)
     bar1_memory_info = _part("bar1_memory_info", "The host's window to it.", _parts.BAR1MemoryInfo)
@@ -153,10 +153,10 @@ class Device:
 
     @property
     def compute_running_processes(self) -> list[_parts.ProcessInfo]:
-        """The processes that run kernels on it."""
+        """The processes with a compute context on the GPU."""
         return [_parts.ProcessInfo(self, found) for found in self._native.compute_running_processes]
 
-    # ---- clocks, heat, state
+    # ---- clocks, temperature, state
 
     performance_state = _get("performance_state", "0 is the fastest.", int)
     cooler = _part("cooler", "How it is cooled.", _parts.CoolerInfo)
@@ -166,29 +166,29 @@ class Device:
 
     @property
     def supported_pstates(self) -> list[int]:
-        """The performance states it has."""
+        """The supported performance states."""
         states: list[int] = self._native.supported_pstates
         return states
 
     @property
     def current_clock_event_reasons(self) -> list[ClocksEventReasons]:
-        """Why its clocks are not at their highest."""
+        """The current reasons why the clocks are below their maximum."""
         return members_of(ClocksEventReasons, self._native.current_clock_event_reasons)
 
     @property
     def supported_clock_event_reasons(self) -> list[ClocksEventReasons]:
-        """The reasons it can give."""
+        """The clock event reasons that the GPU can report."""
         return members_of(ClocksEventReasons, self._native.supported_clock_event_reasons)
 
     @property
     def is_auto_boosted_clocks_enabled(self) -> tuple[bool, bool]:
-        """(now, by default)"""
+        """Whether auto-boosted clocks are enabled: (now, by default)."""
         enabled: tuple[bool, bool] = self._native.is_auto_boosted_clocks_enabled
         return enabled
 
     @property
     def is_persistence_mode_enabled(self) -> bool:
-        """True when the driver stays loaded without users; can be set."""
+        """True in persistence mode: the driver stays loaded without clients. Can be set."""
         return bool(self._native.is_persistence_mode_enabled)
 
     @is_persistence_mode_enabled.setter
@@ -197,97 +197,97 @@ class Device:
 
     @property
     def is_c2c_enabled(self) -> bool:
-        """True when a chip-to-chip link joins it to the CPU."""
+        """True if a chip-to-chip (C2C) link to the CPU is enabled."""
         return bool(self._native.is_c2c_enabled)
 
     @property
     def addressing_mode(self) -> AddressingMode | None:
-        """How it reaches host memory; None when in no particular way."""
+        """The addressing mode for host memory; None if there is none."""
         value = self._native.addressing_mode
         return member_of(AddressingMode, value) if value else None
 
     @property
     def temperature(self) -> _parts.Temperature:
-        """Its temperatures."""
+        """The temperatures of the GPU."""
         return _parts.Temperature(self._handle)
 
     @property
     def inforom(self) -> _parts.InforomInfo:
-        """Its own record of itself."""
+        """The InfoROM of the GPU."""
         return _parts.InforomInfo(self)
 
     @property
     def mig(self) -> _parts.MigInfo:
-        """How it is divided."""
+        """The MIG configuration of the GPU."""
         return _parts.MigInfo(self)
 
     @property
     def repair_status(self) -> _parts.RepairStatus:
-        """Repairs that wait for a reset."""
+        """The repairs of memory channels and TPCs that are pending until the next reset."""
         return _parts.RepairStatus(self._handle)
 
     def get_clock(self, clock_type: Any) -> _parts.ClockInfo:
-        """A clock: "graphics", "sm", "memory" or "video"."""
+        """Return a clock: "graphics", "sm", "memory" or "video"."""
         return _parts.ClockInfo(self._handle, clock_type)
 
     def get_fan(self, fan: int = 0) -> _parts.FanInfo:
-        """A fan by number."""
-        self._native.get_fan(fan)  # raises where there is none
+        """Return a fan by its index."""
+        self._native.get_fan(fan)  # raises if there is no such fan
         return _parts.FanInfo(self._handle, fan)
 
-    # ---- fields, links, neighbours
+    # ---- fields, NVLink, topology
 
     def get_field_values(self, field_ids: list[int | tuple[int, int]]) -> _parts.FieldValues:
-        """Ask several of NVML's fields at once: ids, or (id, scope) pairs."""
+        """Query several NVML fields, given by IDs or (ID, scope) pairs."""
         return _parts.FieldValues(self._native.get_field_values(_pairs(field_ids)))
 
     def clear_field_values(self, field_ids: list[int | tuple[int, int]]) -> None:
-        """Set counters back."""
+        """Reset the counters of NVML fields."""
         self._native.clear_field_values(_pairs(field_ids))
 
     def get_nvlink(self, link: int) -> _parts.NvlinkInfo:
-        """An NVLink by number."""
-        self._native.get_nvlink(link)  # raises where there is none
+        """Return an NVLink by its index."""
+        self._native.get_nvlink(link)  # raises if there is no such link
         return _parts.NvlinkInfo(self._handle, link)
 
     def get_nvlink_count(self) -> int:
-        """How many NVLinks it has."""
+        """Return the number of NVLinks of the GPU."""
         return int(self._native.nvlink_count)
 
     def get_nvlinks(self) -> Iterable[_parts.NvlinkInfo]:
-        """All its NVLinks."""
+        """Return all NVLinks of the GPU."""
         return (_parts.NvlinkInfo(self._handle, link) for link in range(self.get_nvlink_count()))
 
     def get_topology_nearest_gpus(self, level: GpuTopologyLevel | str) -> Iterable[Device]:
-        """The GPUs with no more than this between them and this one."""
+        """Return the GPUs that are connected to this GPU at the given topology level or closer."""
         return map(Device._of_native, self._native.topology_nearest_gpus(number_of(GpuTopologyLevel, level)))
 
     def get_cpu_affinity(self, scope: AffinityScope | str = AffinityScope.NODE) -> list[int]:
-        """The numbers of the CPUs near it."""
+        """Return the indices of the CPUs with an affinity to the GPU."""
         cpus: list[int] = self._native.cpu_affinity(number_of(AffinityScope, scope))
         return cpus
 
     def get_memory_affinity(self, scope: AffinityScope | str = AffinityScope.NODE) -> list[int]:
-        """The numbers of the NUMA nodes near it."""
+        """Return the indices of the NUMA nodes with an affinity to the GPU."""
         nodes: list[int] = self._native.memory_affinity(number_of(AffinityScope, scope))
         return nodes
 
     def set_cpu_affinity(self) -> None:
-        """Run this thread near the GPU."""
+        """Set the CPU affinity of the calling thread to the CPUs of the GPU."""
         self._native.set_cpu_affinity()
 
     def clear_cpu_affinity(self) -> None:
-        """Run this thread anywhere again."""
+        """Clear the CPU affinity of the calling thread."""
         self._native.clear_cpu_affinity()
 
     # ---- events
 
     def get_supported_event_types(self) -> list[EventType]:
-        """The events it can report."""
+        """Return the event types that the GPU supports."""
         return members_of(EventType, self._native.supported_event_types)
 
     def register_events(self, events: Any) -> Any:
-        """Collect events from now on; ``wait`` on what is returned."""
+        """Register for events. Return an object whose ``wait`` returns them."""
         from . import DeviceEvents
 
         return DeviceEvents(self._handle, events)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for what happens to GPUs."""
+"""NVML events of devices and of the system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _mask(cls: Any, events: Any) -> int:
 
 
 class EventData:
-    """What happened to a device."""
+    """An event of a device."""
 
     __slots__ = ("_raw",)
 
@@ -30,32 +30,32 @@ class EventData:
 
     @property
     def device(self) -> Device:
-        """The GPU it is about."""
+        """The GPU of the event."""
         return Device._of_native(self._raw.device)
 
     @property
     def event_type(self) -> EventType:
-        """What happened."""
+        """The type of the event."""
         return member_of(EventType, int(self._raw.event_type))
 
     @property
     def event_data(self) -> int:
-        """The number of a XID error; 0 for other events."""
+        """The Xid error code; 0 for other events."""
         return int(self._raw.event_data)
 
     @property
     def gpu_instance_id(self) -> int:
-        """The GPU instance, of a MIG device."""
+        """The GPU instance ID of a MIG device."""
         return int(self._raw.gpu_instance_id)
 
     @property
     def compute_instance_id(self) -> int:
-        """The compute instance, of a MIG device."""
+        """The compute instance ID of a MIG device."""
         return int(self._raw.compute_instance_id)
 
 
 class DeviceEvents:
-    """Collects events of a device."""
+    """A registration for events of a device."""
 
     __slots__ = ("__weakref__", "_set")
 
@@ -63,12 +63,12 @@ class DeviceEvents:
         self._set = native._SystemDeviceEvents(device_of(device_handle), _mask(EventType, events))
 
     def wait(self, timeout_ms: int = 0) -> EventData:
-        """Wait for the next event; raises TimeoutError (NVML's) when none comes in time."""
+        """Wait for the next event. Raises NVML's TimeoutError if there is none in time."""
         return EventData(self._set.wait(timeout_ms))
 
 
 class SystemEvent:
-    """A GPU came or went."""
+    """A GPU was bound to the driver or unbound from it."""
 
     __slots__ = ("_raw",)
 
@@ -77,22 +77,22 @@ class SystemEvent:
 
     @property
     def event_type(self) -> SystemEventType:
-        """Whether it came or went."""
+        """The type of the event: bind or unbind."""
         return member_of(SystemEventType, int(self._raw.event_type))
 
     @property
     def gpu_id(self) -> int:
-        """Its place on the PCI bus, as a number."""
+        """The GPU's PCI location, encoded as an integer."""
         return int(self._raw.gpu_id)
 
     @property
     def device(self) -> Device:
-        """The GPU it is about."""
+        """The GPU of the event."""
         return Device._of_native(self._raw.device)
 
 
 class SystemEvents:
-    """What happened while waiting."""
+    """The events that a wait returned."""
 
     __slots__ = ("_raw",)
 
@@ -107,7 +107,7 @@ class SystemEvents:
 
 
 class RegisteredSystemEvents:
-    """Collects events of the system."""
+    """A registration for events of the system."""
 
     __slots__ = ("__weakref__", "_set")
 
@@ -115,10 +115,10 @@ class RegisteredSystemEvents:
         self._set = native._SystemEvents(_numbers(SystemEventType, events))
 
     def wait(self, timeout_ms: int = 0, buffer_size: int = 1) -> SystemEvents:
-        """Wait for events, at most buffer_size of them."""
+        """Wait for events. Return at most ``buffer_size`` of them."""
         return SystemEvents(self._set.wait(timeout_ms, buffer_size))
 
 
 def register_events(events: Any) -> RegisteredSystemEvents:
-    """Collect the coming and going of GPUs from now on; ``wait`` on what is returned."""
+    """Register for events of the system. Return an object whose ``wait`` returns them."""
     return RegisteredSystemEvents(events)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions and classes of the C++ library's ``cucore::system``, which ask NVML."""
+"""The functions and classes of C++'s ``cucore::system``, which call NVML."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ native: Any = _core
 
 
 def device_of(handle: int) -> Any:
-    """The C++ library's device with NVML's handle."""
+    """Returns the C++ device of an NVML handle."""
     return native._SystemDevice.of_handle(handle)

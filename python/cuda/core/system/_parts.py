@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cuda.core.system.Device returns: snapshots of NVML's structures, and objects that query NVML on access."""
+"""Result types of cuda.core.system.Device: snapshots of NVML's structures, and objects that query NVML on access."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .typing import (
 
 
 class _Record:
-    """Reads fields of what the C++ library answered."""
+    """A snapshot: reads the members of a C++ structure."""
 
     __slots__ = ("_raw",)
 
@@ -37,12 +37,12 @@ class _Record:
 
 
 def _field(name: str, doc: str) -> ReadOnly[Any]:
-    """A member of what the C++ library answered."""
+    """Creates a property that reads a member of the C++ structure."""
     return ReadOnly(lambda self: getattr(self._raw, name), doc)
 
 
 class MemoryInfo(_Record):
-    """Device memory in bytes."""
+    """Sizes of device memory in bytes."""
 
     __slots__ = ()
     free = _field("free", "Bytes that are not allocated.")
@@ -52,13 +52,13 @@ class MemoryInfo(_Record):
 
 
 class BAR1MemoryInfo(MemoryInfo):
-    """The window through which the host reaches device memory, in bytes."""
+    """Sizes of BAR1 memory, which maps device memory for the host, in bytes."""
 
     __slots__ = ()
 
 
 class Utilization(_Record):
-    """Per cent of the time the GPU and its memory were busy."""
+    """Utilization of the GPU and of its memory, in percent of the sample period."""
 
     __slots__ = ()
     gpu = _field("gpu", "Per cent of the time in which a kernel ran.")
@@ -66,7 +66,7 @@ class Utilization(_Record):
 
 
 class DeviceAttributes(_Record):
-    """What a MIG device has of its GPU."""
+    """The share of a GPU's resources that a MIG device has."""
 
     __slots__ = ()
     compute_instance_slice_count = _field("compute_instance_slice_count", "Slices of the compute instance.")
@@ -100,7 +100,7 @@ class ProcessInfo(_Record):
 
 
 class RepairStatus(_Record):
-    """Repairs that wait for a reset."""
+    """Repairs of memory channels and TPCs that are pending until the next reset."""
 
     __slots__ = ()
 
@@ -112,23 +112,23 @@ class RepairStatus(_Record):
 
 
 class CoolerInfo(_Record):
-    """How a cooler is controlled, and what it cools."""
+    """Control signal and target of a cooler."""
 
     __slots__ = ()
 
     @property
     def signal_type(self) -> CoolerControl:
-        """How it is controlled."""
+        """The control signal of the cooler."""
         return member_of(CoolerControl, int(self._raw.signal_type))
 
     @property
     def target(self) -> CoolerTarget:
-        """What it cools."""
+        """The component that the cooler cools."""
         return member_of(CoolerTarget, int(self._raw.target))
 
 
 class ClockOffsets(_Record):
-    """How far a clock is, and can be, moved, in MHz."""
+    """Current, minimum and maximum offset of a clock in MHz."""
 
     __slots__ = ()
     clock_offset_mhz = _field("clock_offset_mhz", "How far it is moved.")
@@ -137,7 +137,7 @@ class ClockOffsets(_Record):
 
 
 class ThermalSensor(_Record):
-    """One sensor."""
+    """A thermal sensor."""
 
     __slots__ = ()
     current_temp = _field("current_temp", "Degrees Celsius now.")
@@ -149,12 +149,12 @@ class ThermalSensor(_Record):
 
     @property
     def controller(self) -> ThermalController:
-        """What reads it."""
+        """The controller of the sensor."""
         return member_of(ThermalController, int(self._raw.controller))
 
     @property
     def target(self) -> ThermalTarget:
-        """What it measures."""
+        """The component whose temperature the sensor measures."""
         return member_of(ThermalTarget, int(self._raw.target))
 
 
@@ -175,7 +175,7 @@ class _List(_Record):
 
 
 class ThermalSettings(_List):
-    """The sensors of a target."""
+    """The thermal sensors of a target."""
 
     __slots__ = ()
 
@@ -184,7 +184,7 @@ class ThermalSettings(_List):
 
 
 class GpuDynamicPstatesUtilization(_Record):
-    """How busy one part of the GPU is."""
+    """The utilization of one domain of the GPU."""
 
     __slots__ = ()
 
@@ -198,7 +198,7 @@ class GpuDynamicPstatesUtilization(_Record):
 
 
 class GpuDynamicPstatesInfo(_List):
-    """How busy the parts of the GPU are."""
+    """The utilization of each domain of the GPU."""
 
     __slots__ = ()
 
@@ -207,7 +207,7 @@ class GpuDynamicPstatesInfo(_List):
 
 
 class FieldValue(_Record):
-    """The answer to one of NVML's field queries."""
+    """The result of an NVML field query."""
 
     __slots__ = ()
     field_id = _field("field_id", "The field that was asked for.")
@@ -219,7 +219,7 @@ class FieldValue(_Record):
 
 
 class FieldValues(_List):
-    """The answers to several field queries."""
+    """The results of several NVML field queries."""
 
     __slots__ = ()
 
@@ -227,17 +227,17 @@ class FieldValues(_List):
         return [FieldValue(raw) for raw in self._raw]
 
     def get_all_values(self) -> list[int | float]:
-        """All values; raises where NVML could not answer."""
+        """Return all values. Raises the NVML error of the first query that failed."""
         return [item.value for item in self._items()]
 
     def validate(self) -> None:
-        """Raise the first error among the answers."""
+        """Raise the NVML error of the first query that failed."""
         for item in self._items():
             item._raw.validate()
 
 
 class _Live:
-    """A part of a device that asks NVML when looked at."""
+    """A part of a device that queries NVML on access."""
 
     __slots__ = ("_handle",)
 
@@ -246,7 +246,7 @@ class _Live:
 
 
 class PciInfo(_Live):
-    """The device on the PCI bus."""
+    """PCI attributes of a device."""
 
     __slots__ = ("_raw",)
 
@@ -276,7 +276,7 @@ class PciInfo(_Live):
 
 
 class ClockInfo(_Live):
-    """A clock of the device, in MHz."""
+    """A clock domain of the device. All clocks are in MHz."""
 
     __slots__ = ("_native",)
 
@@ -285,24 +285,24 @@ class ClockInfo(_Live):
         self._native = device_of(handle).get_clock(number_of(ClockType, clock_type))
 
     def get_current_mhz(self, clock_id: ClockId | str = ClockId.CURRENT) -> int:
-        """The clock now, or what an application may ask for."""
+        """Return the current clock, or another one given by ``clock_id``."""
         return int(self._native.get_current_mhz(number_of(ClockId, clock_id)))
 
     def get_max_mhz(self) -> int:
-        """The fastest it can be."""
+        """Return the maximum clock."""
         return int(self._native.get_max_mhz())
 
     def get_max_customer_boost_mhz(self) -> int:
-        """The fastest it can be asked to be."""
+        """Return the maximum clock that a user can set (customer boost)."""
         return int(self._native.get_max_customer_boost_mhz())
 
     def get_min_max_clock_of_pstate_mhz(self, pstate: int) -> tuple[int, int]:
-        """(slowest, fastest) in a performance state."""
+        """Return the (minimum, maximum) clock in a performance state."""
         low, high = self._native.get_min_max_clock_of_pstate_mhz(pstate)
         return low, high
 
     def get_offsets(self, pstate: int) -> ClockOffsets:
-        """How far it is, and can be, moved in a performance state."""
+        """Return the clock offsets in a performance state."""
         return ClockOffsets(self._native.get_offsets(pstate))
 
 
@@ -317,7 +317,7 @@ class FanInfo(_Live):
 
     @property
     def speed(self) -> int:
-        """Per cent of the highest; can be set."""
+        """The speed in percent of the maximum. Can be set."""
         return int(self._native.speed)
 
     @speed.setter
@@ -326,27 +326,27 @@ class FanInfo(_Live):
 
     @property
     def speed_rpm(self) -> int:
-        """Turns in a minute."""
+        """The speed in revolutions per minute."""
         return int(self._native.speed_rpm)
 
     @property
     def target_speed(self) -> int:
-        """Per cent of the highest that it is going to."""
+        """The target speed in percent of the maximum."""
         return int(self._native.target_speed)
 
     @property
     def min_max_speed(self) -> tuple[int, int]:
-        """(lowest, highest) per cent that can be set."""
+        """The (minimum, maximum) speed that can be set, in percent."""
         low, high = self._native.min_max_speed
         return low, high
 
     @property
     def control_policy(self) -> FanControlPolicy:
-        """Who sets its speed."""
+        """The control policy of the fan."""
         return member_of(FanControlPolicy, self._native.control_policy)
 
     def set_default_speed(self) -> None:
-        """Let the GPU set its speed again."""
+        """Restore the automatic control of the speed."""
         self._native.set_default_speed()
 
 
@@ -356,11 +356,11 @@ class Temperature(_Live):
     __slots__ = ()
 
     def get_sensor(self) -> int:
-        """The temperature of the GPU."""
+        """Return the temperature of the GPU."""
         return int(device_of(self._handle).temperature.get_sensor())
 
     def get_threshold(self, threshold_type: TemperatureThresholds | str) -> int:
-        """The temperature at which something happens."""
+        """Return a temperature threshold."""
         number = number_of(TemperatureThresholds, threshold_type)
         temperature = device_of(self._handle).temperature
         if temperature.is_threshold_deprecated(number):
@@ -375,29 +375,29 @@ class Temperature(_Live):
         return int(temperature.get_threshold(number))
 
     def get_thermal_settings(self, sensor_index: ThermalTarget | str) -> ThermalSettings:
-        """The sensors of a part."""
+        """Return the thermal sensors of a target."""
         number = number_of(ThermalTarget, sensor_index)
         return ThermalSettings(device_of(self._handle).temperature.get_thermal_settings(number))
 
     @property
     def margin(self) -> int:
-        """How far it is from slowing down."""
+        """The margin to the temperature at which the GPU slows down."""
         return int(device_of(self._handle).temperature.margin)
 
 
 class _Part:
-    """A part of a device; ``_native`` is the C++ library's."""
+    """A part of a device; ``_native`` is the C++ object."""
 
     __slots__ = ("_device", "_native")
 
 
 def _look(name: str, doc: str) -> ReadOnly[Any]:
-    """What the C++ library's part answers."""
+    """Creates a property that reads an attribute of the C++ object."""
     return ReadOnly(lambda self: getattr(self._native, name), doc)
 
 
 class InforomInfo(_Part):
-    """The device's own record of itself."""
+    """The InfoROM of a device: configuration stored on the board."""
 
     __slots__ = ()
 
@@ -411,16 +411,16 @@ class InforomInfo(_Part):
     bbx_flush_time = _look("bbx_flush_time", "When the black box was last written: a time stamp, and how long it took.")
 
     def get_version(self, inforom: InforomObject | str) -> str:
-        """The version of one part of the record."""
+        """Return the version of an InfoROM object."""
         return str(self._native.get_version(number_of(InforomObject, inforom)))
 
     def validate(self) -> None:
-        """Raise where the record is corrupt."""
+        """Raise an NVML error if the InfoROM is corrupt."""
         self._native.validate()
 
 
 class MigInfo(_Part):
-    """How a GPU is divided into MIG devices."""
+    """The MIG (Multi-Instance GPU) configuration of a GPU."""
 
     __slots__ = ()
 
@@ -434,7 +434,7 @@ class MigInfo(_Part):
 
     @property
     def mode(self) -> bool:
-        """True when the GPU can be divided; can be set, for after a reset."""
+        """True if MIG mode is enabled. Can be set; a change takes effect after a reset."""
         return bool(self._native.mode)
 
     @mode.setter
@@ -443,15 +443,15 @@ class MigInfo(_Part):
 
     @property
     def parent(self) -> Any:
-        """The GPU a MIG device is part of."""
+        """The GPU of a MIG device."""
         return type(self._device)._of_native(self._native.parent)
 
     def get_device_by_index(self, index: int) -> Any:
-        """One of the MIG devices; raises where there is none."""
+        """Return a MIG device by its index. Raises an NVML error if there is none."""
         return type(self._device)._of_native(self._native.get_device_by_index(index))
 
     def get_all_devices(self) -> Iterable[Any]:
-        """The MIG devices there are."""
+        """Return all MIG devices of the GPU."""
         return map(type(self._device)._of_native, self._native.get_all_devices())
 
 
@@ -464,14 +464,14 @@ class _NvlinkInfo(_Live):
 
 
 class NvlinkInfo(_NvlinkInfo):
-    """One NVLink of the device."""
+    """An NVLink of a device."""
 
     __module__ = "cuda.core.system"
     __slots__ = ()
 
     @property
     def max_links(self) -> int:
-        """The most links any GPU has. Deprecated: a constant that grows with new GPUs."""
+        """The maximum number of links of any GPU. Deprecated: the constant grows with new GPUs."""
         import warnings
 
         warnings.warn("NvlinkInfo.max_links is deprecated", DeprecationWarning, stacklevel=2)
@@ -479,10 +479,10 @@ class NvlinkInfo(_NvlinkInfo):
 
     @property
     def state(self) -> bool:
-        """True when the link is up."""
+        """True if the link is active."""
         return bool(device_of(self._handle).nvlink(self._link).state)
 
     @property
     def version(self) -> Any:
-        """The link's version."""
+        """The NVLink version of the link."""
         return device_of(self._handle).nvlink(self._link).version

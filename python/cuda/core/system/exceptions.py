@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What NVML calls raise: a class per result, all derived from NvmlError."""
+"""Exceptions of NVML: a class per result code, all derived from NvmlError."""
 
 from cuda.bindings.nvml import (
     AlreadyInitializedError,

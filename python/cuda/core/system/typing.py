@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for annotations of cuda.core.system: enums whose members are strings."""
+"""Types for annotations of cuda.core.system: string enums."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ __all__ = [
 
 
 class AddressingMode(StrEnum):
-    """How a GPU reaches host memory."""
+    """The addressing mode of a GPU for host memory."""
 
     HMM = "hmm"
     ATS = "ats"
 
 
 class AffinityScope(StrEnum):
-    """How near is near."""
+    """The scope of an affinity query."""
 
     NODE = "node"
     SOCKET = "socket"
 
 
 class ClockId(StrEnum):
-    """Which of a clock's rates."""
+    """The kind of clock value to query."""
 
     CURRENT = "current"
     CUSTOMER_BOOST_MAX = "customer_boost_max"
 
 
 class ClockType(StrEnum):
-    """What a clock drives."""
+    """A clock domain."""
 
     GRAPHICS = "graphics"
     SM = "sm"
@@ -66,7 +66,7 @@ class ClockType(StrEnum):
 
 
 class ClocksEventReasons(StrEnum):
-    """Why clocks are not at their highest."""
+    """A reason why clocks are below their maximum."""
 
     NONE = "none"
     GPU_IDLE = "gpu_idle"
@@ -83,14 +83,14 @@ class ClocksEventReasons(StrEnum):
 
 
 class CoolerControl(StrEnum):
-    """How a cooler is controlled."""
+    """The control signal of a cooler."""
 
     TOGGLE = "toggle"
     VARIABLE = "variable"
 
 
 class CoolerTarget(StrEnum):
-    """What a cooler cools."""
+    """The component that a cooler cools."""
 
     NONE = "none"
     GPU = "gpu"
@@ -99,7 +99,7 @@ class CoolerTarget(StrEnum):
 
 
 class EventType(StrEnum):
-    """What can happen to a device."""
+    """The type of a device event."""
 
     NONE = "none"
     SINGLE_BIT_ECC_ERROR = "single_bit_ecc_error"
@@ -119,14 +119,14 @@ class EventType(StrEnum):
 
 
 class FanControlPolicy(StrEnum):
-    """Who controls a fan."""
+    """The control policy of a fan."""
 
     TEMPERATURE_CONTROLLED = "temperature_controlled"
     MANUAL = "manual"
 
 
 class GpuP2PCapsIndex(StrEnum):
-    """What one GPU can do with another."""
+    """A peer-to-peer capability between two GPUs."""
 
     READ = "read"
     WRITE = "write"
@@ -138,7 +138,7 @@ class GpuP2PCapsIndex(StrEnum):
 
 
 class GpuP2PStatus(StrEnum):
-    """Whether it can, and why not."""
+    """The status of a peer-to-peer capability: supported, or the reason why not."""
 
     OK = "ok"
     CHIPSET_NOT_SUPPORTED = "chipset not supported"
@@ -150,7 +150,7 @@ class GpuP2PStatus(StrEnum):
 
 
 class GpuTopologyLevel(StrEnum):
-    """What lies between two GPUs."""
+    """The level of the common ancestor of two GPUs in the system's topology."""
 
     INTERNAL = "internal"
     SINGLE = "single"
@@ -161,7 +161,7 @@ class GpuTopologyLevel(StrEnum):
 
 
 class InforomObject(StrEnum):
-    """A part of the inforom."""
+    """An object of the InfoROM."""
 
     OEM = "oem"
     ECC = "ecc"
@@ -170,14 +170,14 @@ class InforomObject(StrEnum):
 
 
 class SystemEventType(StrEnum):
-    """What can happen to the system's GPUs."""
+    """The type of a system event."""
 
     UNBIND = "unbind"
     BIND = "bind"
 
 
 class TemperatureThresholds(StrEnum):
-    """A temperature at which something happens."""
+    """A temperature threshold."""
 
     SHUTDOWN = "shutdown"
     SLOWDOWN = "slowdown"
@@ -190,7 +190,7 @@ class TemperatureThresholds(StrEnum):
 
 
 class ThermalController(StrEnum):
-    """The chip a sensor is read by."""
+    """The controller of a thermal sensor."""
 
     UNKNOWN = "unknown"
     GPU_INTERNAL = "gpu_internal"
@@ -213,7 +213,7 @@ class ThermalController(StrEnum):
 
 
 class ThermalTarget(StrEnum):
-    """What a sensor measures."""
+    """The component whose temperature a sensor measures."""
 
     NONE = "none"
     GPU = "gpu"
@@ -226,7 +226,7 @@ class ThermalTarget(StrEnum):
     ALL = "all"
 
 
-# NVML's numbers.
+# Values of NVML's enums.
 _NUMBERS: dict[type[StrEnum], dict[Any, int]] = {
     AddressingMode: dict(zip(AddressingMode, (1, 2), strict=True)),
     AffinityScope: dict(zip(AffinityScope, (0, 1), strict=True)),
@@ -253,7 +253,7 @@ _NUMBERS: dict[type[StrEnum], dict[Any, int]] = {
 
 
 def number_of(cls: Any, member: Any) -> int:
-    """A member, or its string, as NVML's number."""
+    """Converts a member or its string to the value of NVML's enum."""
     try:
         return _NUMBERS[cls][cls(member)]
     except ValueError:
@@ -262,7 +262,7 @@ def number_of(cls: Any, member: Any) -> int:
 
 
 def member_of(cls: type[T], number: int) -> T:
-    """NVML's number as a member; the number itself where it has no name here."""
+    """Converts a value of NVML's enum to a member. Returns the number itself if there is no member for it."""
     found: Any = getattr(cls, "UNKNOWN", number)
     for member, value in _NUMBERS[cls].items():
         if value == number:
@@ -273,12 +273,12 @@ def member_of(cls: type[T], number: int) -> T:
 
 
 def members_of(cls: Any, mask: int) -> list[Any]:
-    """The members whose bits are set."""
+    """Returns the members whose bits are set in ``mask``."""
     return [member for member, value in _NUMBERS[cls].items() if value and mask & value == value]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("DeviceArch", "FieldId"):  # NVML's own enums
+    if name in ("DeviceArch", "FieldId"):  # enums of cuda.bindings.nvml
         from cuda.bindings import nvml
 
         value = getattr(nvml, name)
