@@ -50,6 +50,7 @@
 #include "cpu/engine/simt/narrow_integers.hpp"
 #include "cpu/engine/simt/poison_flags.hpp"
 #include "cpu/engine/simt/prepare.hpp"
+#include "cpu/engine/simt/recover_divisions.hpp"
 #include "cpu/engine/simt/reroll.hpp"
 #include "cpu/engine/simt/unroll_barrier_loops.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
@@ -361,6 +362,7 @@ constexpr Pass kVectorize[] = {
        if (simt::is_irreducible(*c.function)) c.refusal = "irreducible flow";
      }),
      kIrreducible},
+    {"recover-divisions", on_function<simt::recover_divisions>},
     {"cancel-terms", on_function<simt::cancel_terms>},
     {"compare-indices", on_function<simt::compare_indices>},
     {"narrow-integers", on_function<simt::narrow_integers>},
