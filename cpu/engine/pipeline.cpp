@@ -43,6 +43,7 @@
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/simt/analyses.hpp"
+#include "cpu/engine/simt/dead_shared_stores.hpp"
 #include "cpu/engine/simt/dot_products.hpp"
 #include "cpu/engine/simt/if_convert.hpp"
 #include "cpu/engine/simt/jam_groups.hpp"
@@ -431,6 +432,7 @@ constexpr Pass kBlock[] = {
     {"instcombine", llvm_function<lp::instcombine>, kUnrolled},
     {"licm", llvm_function<lp::licm>, kUnrolled},
     {"simplifycfg", llvm_function<lp::simplifycfg_merge>, kUnrolled},
+    {"remove-dead-shared-stores", on_function<simt::remove_dead_shared_stores>, kOptimized},
     {"jam-groups", transform([](C& c) { simt::jam_groups(*c.function, *c.analyses); }), kOptimized},
 };
 
