@@ -148,6 +148,9 @@ constexpr Action llvm_module{Action::Kind::llvm, [](C& c) { c.analyses->run(c.mo
 
 // ---- Conditions ----
 
+bool runs_threads_apart(const C& c) { return c.job.check != 0 || c.job.debug || c.job.schedule; }
+bool shares_fibers(const C& c) { return c.needs.only_spins && !runs_threads_apart(c); }
+
 constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check != 0; }};
 constexpr Condition kCheckedThreads{"check mode, scalar path",
                                     [](const C& c) { return c.job.check != 0 && !c.job.block; }};
@@ -175,8 +178,11 @@ constexpr Condition kOptimized{"optimized tier", [](const C& c) { return !c.bloc
 constexpr Condition kLoops{"optimized tier, loops",
                            [](const C& c) { return !c.block.reduced && c.has_loops; }};
 constexpr Condition kUnrolled{"optimized tier, unrolled", [](const C& c) { return c.unrolled; }};
-constexpr Condition kFibers{"fibers; always in check and debug mode and for random schedules",
-                            [](const C& c) { return c.code.fibers; }};
+constexpr Condition kFibers{
+    "fibers; always in check and debug mode and for random schedules",
+    [](const C& c) { return c.code.fibers && !shares_fibers(c); }};
+constexpr Condition kFiberLoop{"fibers for spin loops only",
+                               [](const C& c) { return c.code.fibers && shares_fibers(c); }};
 constexpr Condition kThreadLoop{"no fibers", [](const C& c) { return !c.code.fibers; }};
 constexpr Condition kVector{"vector path", [](const C& c) { return c.block.function != nullptr; }};
 constexpr Condition kRunsOn{"vector path, no spin loops",
@@ -206,8 +212,7 @@ void find_needs(C& c) {
   c.needs = find_thread_needs(*c.function);
   c.code.waits_for_blocks = c.needs.spins;
   c.code.recursive = c.needs.recursive && !c.job.block;
-  const bool serial = c.job.check != 0 || c.job.debug || c.job.schedule;
-  c.code.fibers = !c.job.block && (c.needs.fibers || serial);
+  c.code.fibers = !c.job.block && (c.needs.fibers || runs_threads_apart(c));
 }
 
 void unroll_barrier_loops(C& c) {
@@ -441,6 +446,9 @@ constexpr Pass kBlock[] = {
 constexpr Pass kScalar[] = {
     {"lower-to-fiber", transform([](C& c) { c.function = lower_to_fiber(*c.function, kEntry); }),
      kFibers, true},
+    {"lower-to-fiber-loop",
+     transform([](C& c) { c.function = lower_to_fiber_loop(*c.function, kEntry); }), kFiberLoop,
+     true},
     {"lower-to-thread-loop",
      transform([](C& c) { c.function = lower_to_thread_loop(*c.function, kEntry); }), kThreadLoop,
      true},

@@ -85,6 +85,8 @@ class MemoryEmitter::Pieces {
     }
     const auto stride = uniform ? std::optional<std::int64_t>{0} : combine(inst, operands);
     if (!stride || nodes_.size() == kMostNodes) return {};
+    if (is_clamp(inst) && !uniform && !fits(*stride, inst.getType()->getIntegerBitWidth()))
+      return {};
     nodes_.push_back(&inst);
     return stride;
   }
@@ -115,7 +117,7 @@ class MemoryEmitter::Pieces {
       case Instruction::ZExt: {
         const unsigned bits = std::min(inst.getType()->getIntegerBitWidth(),
                                        inst.getOperand(0)->getType()->getIntegerBitWidth());
-        return bits >= 32 ? std::optional{of[0]} : std::nullopt;
+        return fits(of[0], bits) ? std::optional{of[0]} : std::nullopt;
       }
       case Instruction::IntToPtr:
       case Instruction::PtrToInt:
@@ -137,15 +139,20 @@ class MemoryEmitter::Pieces {
     }
   }
 
+  /// Whether a group spans less than a quarter of the numbers of so many bits.
+  [[nodiscard]] bool fits(std::int64_t stride, unsigned bits) const {
+    return bits >= 16 && (bits >= 64 || span_of(stride, width_) >> (bits - 2) == 0);
+  }
+
   /// One dividend and one divisor that is at least the width: its multiples lie so far apart that
   /// at most one of them is in a group.
   std::optional<std::int64_t> visit_division(Instruction& inst) {
     auto* number = dyn_cast<ConstantInt>(inst.getOperand(1));
     Value* dividend = inst.getOperand(0);
     const Shape s = full_[dividend];
-    if (!number || number->getValue().ult(width_) || number->getValue().ugt(INT32_MAX) ||
-        inst.getType()->getIntegerBitWidth() < 32 || s.kind != Shape::Strided || s.stride != 1 ||
-        nodes_.size() == kMostNodes)
+    if (!number || number->getValue().ult(width_) || number->getValue().getActiveBits() > 31 ||
+        !fits(1, inst.getType()->getIntegerBitWidth()) || s.kind != Shape::Strided ||
+        s.stride != 1 || nodes_.size() == kMostNodes)
       return {};
     const bool is_signed =
         inst.getOpcode() == Instruction::SDiv || inst.getOpcode() == Instruction::SRem;
@@ -311,7 +318,8 @@ bool MemoryEmitter::load_pieces(LoadInst& load) {
   if (!turn) {
     whole = b_.CreateAlignedLoad(all, low, align);
   } else {
-    Value* before = b_.CreateICmpULT(lane_numbers(turn->getType()), splat(turn));
+    Value* lane = b_.CreateZExtOrTrunc(turn, b_.getInt32Ty());
+    Value* before = b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()), splat(lane));
     if (masked)
       whole = b_.CreateMaskedLoad(
           all, high, align, b_.CreateNot(before),
