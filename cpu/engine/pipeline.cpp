@@ -178,9 +178,8 @@ constexpr Condition kOptimized{"optimized tier", [](const C& c) { return !c.bloc
 constexpr Condition kLoops{"optimized tier, loops",
                            [](const C& c) { return !c.block.reduced && c.has_loops; }};
 constexpr Condition kUnrolled{"optimized tier, unrolled", [](const C& c) { return c.unrolled; }};
-constexpr Condition kFibers{
-    "fibers; always in check and debug mode and for random schedules",
-    [](const C& c) { return c.code.fibers && !shares_fibers(c); }};
+constexpr Condition kFibers{"fibers; always in check and debug mode and for random schedules",
+                            [](const C& c) { return c.code.fibers && !shares_fibers(c); }};
 constexpr Condition kFiberLoop{"fibers for spin loops only",
                                [](const C& c) { return c.code.fibers && shares_fibers(c); }};
 constexpr Condition kThreadLoop{"no fibers", [](const C& c) { return !c.code.fibers; }};

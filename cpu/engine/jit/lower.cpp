@@ -439,9 +439,9 @@ Function* lower_to_fiber_loop(Function& kernel, const std::string& name) {
   const auto load = [&](Value* base, std::size_t offset) {
     return b.CreateAlignedLoad(i32, field(base, offset), Align(4));
   };
-  constexpr std::size_t kThread[4] = {offsetof(ThreadContext, tid), offsetof(ThreadContext, tid) + 4,
-                                      offsetof(ThreadContext, tid) + 8,
-                                      offsetof(ThreadContext, linear)};
+  constexpr std::size_t kThread[4] = {
+      offsetof(ThreadContext, tid), offsetof(ThreadContext, tid) + 4,
+      offsetof(ThreadContext, tid) + 8, offsetof(ThreadContext, linear)};
   Value* const nx = load(place.block, offsetof(BlockContext, block));
   Value* const ny = load(place.block, offsetof(BlockContext, block) + 4);
   Value* const threads = load(place.block, offsetof(BlockContext, block_threads));

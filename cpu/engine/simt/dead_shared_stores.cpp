@@ -21,7 +21,8 @@ namespace {
 
 class DeadStores {
  public:
-  explicit DeadStores(Function& block) : block_{block}, layout_{block.getParent()->getDataLayout()} {}
+  explicit DeadStores(Function& block)
+      : block_{block}, layout_{block.getParent()->getDataLayout()} {}
 
   unsigned run() {
     for (Instruction& inst : instructions(block_))

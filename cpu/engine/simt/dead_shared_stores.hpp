@@ -7,8 +7,8 @@
 namespace cucpu::simt {
 
 /// In a reduction in shared memory, LLVM keeps in registers what one step stores and the next one
-/// loads. Nothing reads the stores then, but LLVM does not know that shared memory is undefined once
-/// its block has ended.
+/// loads. Nothing reads the stores then, but LLVM does not know that shared memory is undefined
+/// once its block has ended.
 ///
 /// Requires: block code in which the address of shared memory is a field of the context.
 /// Guarantees: no store to a constant place in shared memory is left that no load reaches before

@@ -96,8 +96,7 @@ class MemoryEmitter::Pieces {
       clamps_ = true;
       return of[0] == 0 ? std::optional{of[1]} : of[1] == 0 ? std::optional{of[0]} : std::nullopt;
     }
-    auto* number =
-        inst.getNumOperands() == 2 ? dyn_cast<ConstantInt>(inst.getOperand(1)) : nullptr;
+    auto* number = inst.getNumOperands() == 2 ? dyn_cast<ConstantInt>(inst.getOperand(1)) : nullptr;
     switch (inst.getOpcode()) {
       case Instruction::Or:
         if (!cast<PossiblyDisjointInst>(inst).isDisjoint()) return {};
@@ -179,7 +178,8 @@ void MemoryEmitter::find_pieces() {
   for (BasicBlock* block : plan_.flow.order)
     for (Instruction& inst : *block) {
       auto* load = dyn_cast<LoadInst>(&inst);
-      if (!load || !load->isSimple() || plan_.full[load->getPointerOperand()].kind != Shape::Varying)
+      if (!load || !load->isSimple() ||
+          plan_.full[load->getPointerOperand()].kind != Shape::Varying)
         continue;
       const std::uint64_t size =
           module_.getDataLayout().getTypeStoreSize(load->getType()).getFixedValue();
@@ -212,9 +212,9 @@ bool MemoryEmitter::load_pieces(LoadInst& load) {
     Constant* by = ConstantInt::get(number, pieces.divisor());
     // A dividend that is not negative and does not wrap, also as a signed number.
     const unsigned bits = number->getIntegerBitWidth();
-    const APInt most = (pieces.is_signed() ? APInt::getSignedMaxValue(bits)
-                                           : APInt::getMaxValue(bits)) -
-                       (width_ - 1);
+    const APInt most =
+        (pieces.is_signed() ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits)) -
+        (width_ - 1);
     require(b_.CreateICmpULE(first, ConstantInt::get(number, most)));
     quotient = b_.CreateUDiv(first, by);
     turn = b_.CreateSub(by, b_.CreateSub(first, b_.CreateMul(quotient, by)));
@@ -232,9 +232,9 @@ bool MemoryEmitter::load_pieces(LoadInst& load) {
     const auto ends = [&](Value* v) -> std::pair<Value*, Value*> {
       Value* here = at(v);
       Type* number = here->getType();
-      Value* distance = b_.CreateMul(
-          b_.CreateZExtOrTrunc(more, number),
-          ConstantInt::get(number, static_cast<std::uint64_t>(pieces.stride(v))));
+      Value* distance =
+          b_.CreateMul(b_.CreateZExtOrTrunc(more, number),
+                       ConstantInt::get(number, static_cast<std::uint64_t>(pieces.stride(v))));
       if (of_last) return {b_.CreateSub(here, distance), here};
       return {here, b_.CreateAdd(here, distance)};
     };

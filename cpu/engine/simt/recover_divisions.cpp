@@ -111,9 +111,8 @@ std::optional<Quotient> quotient(Instruction& inst) {
       !factor->isIntN(32) || factor->isNegative())
     return {};
   by += static_cast<unsigned>(upper->getZExtValue());
-  const std::uint64_t most = computeKnownBits(x, inst.getModule()->getDataLayout())
-                                 .getMaxValue()
-                                 .getZExtValue();
+  const std::uint64_t most =
+      computeKnownBits(x, inst.getModule()->getDataLayout()).getMaxValue().getZExtValue();
   if (const auto d = divisor_of(factor->getZExtValue(), by, most)) return Quotient{x, *d, false};
   return {};
 }

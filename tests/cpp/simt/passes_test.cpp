@@ -65,11 +65,12 @@ TEST(SimtPasses, ProductsThatAreQuotientsBecomeDivisions) {
   EXPECT_EQ(divisor(unsigned_code(954437177, 34), Instruction::UDiv), 18);
   EXPECT_EQ(divisor(unsigned_code(3435973837, 35), Instruction::UDiv), 10);
   // The factor of 7 has 32 bits: as a negative number, it needs the dividend added.
-  EXPECT_EQ(divisor("  %w = sext i32 %x to i64\n  %p = mul nsw i64 %w, -1840700269\n  %h = lshr i64 "
-                    "%p, 32\n  %t = trunc i64 %h to i32\n  %u = add i32 %t, %x\n  %s = lshr i32 %u, "
-                    "31\n  %a = ashr i32 %u, 2\n  %q = add i32 %a, %s\n",
-                    Instruction::SDiv),
-            7);
+  EXPECT_EQ(
+      divisor("  %w = sext i32 %x to i64\n  %p = mul nsw i64 %w, -1840700269\n  %h = lshr i64 "
+              "%p, 32\n  %t = trunc i64 %h to i32\n  %u = add i32 %t, %x\n  %s = lshr i32 %u, "
+              "31\n  %a = ashr i32 %u, 2\n  %q = add i32 %a, %s\n",
+              Instruction::SDiv),
+      7);
 }
 
 TEST(SimtPasses, OtherProductsStay) {
@@ -80,9 +81,10 @@ TEST(SimtPasses, OtherProductsStay) {
   // Powers of two: shifts, which round negative numbers down.
   EXPECT_FALSE(divisor(signed_code(1 << 30, 2), Instruction::SDiv));
   // Without the addition for negative numbers.
-  EXPECT_FALSE(divisor("  %w = sext i32 %x to i64\n  %p = mul nsw i64 %w, 954437177\n  %h = ashr i64 "
-                       "%p, 34\n  %q = trunc i64 %h to i32\n",
-                       Instruction::SDiv));
+  EXPECT_FALSE(
+      divisor("  %w = sext i32 %x to i64\n  %p = mul nsw i64 %w, 954437177\n  %h = ashr i64 "
+              "%p, 34\n  %q = trunc i64 %h to i32\n",
+              Instruction::SDiv));
   // The factor of 7 rounded up to 32 bits is too large for the largest dividends, but not for
   // small ones.
   EXPECT_FALSE(divisor(unsigned_code(2454267027, 34), Instruction::UDiv));
@@ -95,14 +97,15 @@ TEST(SimtPasses, OtherProductsStay) {
 
 /// Block code with the address of shared memory in %shared; returns how many stores vanish.
 unsigned dead_stores(const std::string& body) {
-  Parsed code{"declare i1 @cucpu_rt_next_block(ptr)\ndeclare void @other()\ndefine void @f(ptr "
-              "%context) {\nentry:\n  br label %block\nblock:\n  %field = getelementptr i8, ptr "
-              "%context, i64 " +
-              std::to_string(offsetof(cucpu::BlockContext, shared)) +
-              "\n  %shared = load ptr, ptr %field\n  %four = getelementptr i8, ptr %shared, i64 4\n" +
-              body +
-              "  %more = call i1 @cucpu_rt_next_block(ptr %context)\n  br i1 %more, label %block, "
-              "label %end\nend:\n  ret void\n}\n"};
+  Parsed code{
+      "declare i1 @cucpu_rt_next_block(ptr)\ndeclare void @other()\ndefine void @f(ptr "
+      "%context) {\nentry:\n  br label %block\nblock:\n  %field = getelementptr i8, ptr "
+      "%context, i64 " +
+      std::to_string(offsetof(cucpu::BlockContext, shared)) +
+      "\n  %shared = load ptr, ptr %field\n  %four = getelementptr i8, ptr %shared, i64 4\n" +
+      body +
+      "  %more = call i1 @cucpu_rt_next_block(ptr %context)\n  br i1 %more, label %block, "
+      "label %end\nend:\n  ret void\n}\n"};
   const unsigned count = cucpu::simt::remove_dead_shared_stores(*code.function);
   EXPECT_FALSE(verifyFunction(*code.function, &errs()));
   return count;
@@ -126,7 +129,8 @@ TEST(SimtPasses, StoresToSharedMemoryThatMayBeReadStay) {
             0u)
       << "somewhere";
   EXPECT_EQ(dead_stores(store + "  call void @other()\n"), 0u) << "by a call";
-  EXPECT_EQ(dead_stores(store + "  store ptr %shared, ptr %context\n"), 0u) << "the address escapes";
+  EXPECT_EQ(dead_stores(store + "  store ptr %shared, ptr %context\n"), 0u)
+      << "the address escapes";
   EXPECT_EQ(dead_stores(store + "  %n = ptrtoint ptr %four to i64\n"), 0u) << "a generic address";
   EXPECT_EQ(dead_stores(store + "  %c = icmp eq ptr %four, null\n  br i1 %c, label %a, label %b\n"
                                 "a:\n  br label %b\nb:\n  %v = load i32, ptr %shared\n"),
