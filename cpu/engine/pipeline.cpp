@@ -43,6 +43,7 @@
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/simt/analyses.hpp"
+#include "cpu/engine/simt/dead_shared_stores.hpp"
 #include "cpu/engine/simt/dot_products.hpp"
 #include "cpu/engine/simt/if_convert.hpp"
 #include "cpu/engine/simt/jam_groups.hpp"
@@ -50,6 +51,7 @@
 #include "cpu/engine/simt/narrow_integers.hpp"
 #include "cpu/engine/simt/poison_flags.hpp"
 #include "cpu/engine/simt/prepare.hpp"
+#include "cpu/engine/simt/recover_divisions.hpp"
 #include "cpu/engine/simt/reroll.hpp"
 #include "cpu/engine/simt/unroll_barrier_loops.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
@@ -146,6 +148,9 @@ constexpr Action llvm_module{Action::Kind::llvm, [](C& c) { c.analyses->run(c.mo
 
 // ---- Conditions ----
 
+bool runs_threads_apart(const C& c) { return c.job.check != 0 || c.job.debug || c.job.schedule; }
+bool shares_fibers(const C& c) { return c.needs.only_spins && !runs_threads_apart(c); }
+
 constexpr Condition kCheckMode{"check mode", [](const C& c) { return c.job.check != 0; }};
 constexpr Condition kCheckedThreads{"check mode, scalar path",
                                     [](const C& c) { return c.job.check != 0 && !c.job.block; }};
@@ -174,7 +179,9 @@ constexpr Condition kLoops{"optimized tier, loops",
                            [](const C& c) { return !c.block.reduced && c.has_loops; }};
 constexpr Condition kUnrolled{"optimized tier, unrolled", [](const C& c) { return c.unrolled; }};
 constexpr Condition kFibers{"fibers; always in check and debug mode and for random schedules",
-                            [](const C& c) { return c.code.fibers; }};
+                            [](const C& c) { return c.code.fibers && !shares_fibers(c); }};
+constexpr Condition kFiberLoop{"fibers for spin loops only",
+                               [](const C& c) { return c.code.fibers && shares_fibers(c); }};
 constexpr Condition kThreadLoop{"no fibers", [](const C& c) { return !c.code.fibers; }};
 constexpr Condition kVector{"vector path", [](const C& c) { return c.block.function != nullptr; }};
 constexpr Condition kRunsOn{"vector path, no spin loops",
@@ -204,8 +211,7 @@ void find_needs(C& c) {
   c.needs = find_thread_needs(*c.function);
   c.code.waits_for_blocks = c.needs.spins;
   c.code.recursive = c.needs.recursive && !c.job.block;
-  const bool serial = c.job.check != 0 || c.job.debug || c.job.schedule;
-  c.code.fibers = !c.job.block && (c.needs.fibers || serial);
+  c.code.fibers = !c.job.block && (c.needs.fibers || runs_threads_apart(c));
 }
 
 void unroll_barrier_loops(C& c) {
@@ -361,6 +367,7 @@ constexpr Pass kVectorize[] = {
        if (simt::is_irreducible(*c.function)) c.refusal = "irreducible flow";
      }),
      kIrreducible},
+    {"recover-divisions", on_function<simt::recover_divisions>},
     {"cancel-terms", on_function<simt::cancel_terms>},
     {"compare-indices", on_function<simt::compare_indices>},
     {"narrow-integers", on_function<simt::narrow_integers>},
@@ -429,6 +436,7 @@ constexpr Pass kBlock[] = {
     {"instcombine", llvm_function<lp::instcombine>, kUnrolled},
     {"licm", llvm_function<lp::licm>, kUnrolled},
     {"simplifycfg", llvm_function<lp::simplifycfg_merge>, kUnrolled},
+    {"remove-dead-shared-stores", on_function<simt::remove_dead_shared_stores>, kOptimized},
     {"jam-groups", transform([](C& c) { simt::jam_groups(*c.function, *c.analyses); }), kOptimized},
 };
 
@@ -437,6 +445,9 @@ constexpr Pass kBlock[] = {
 constexpr Pass kScalar[] = {
     {"lower-to-fiber", transform([](C& c) { c.function = lower_to_fiber(*c.function, kEntry); }),
      kFibers, true},
+    {"lower-to-fiber-loop",
+     transform([](C& c) { c.function = lower_to_fiber_loop(*c.function, kEntry); }), kFiberLoop,
+     true},
     {"lower-to-thread-loop",
      transform([](C& c) { c.function = lower_to_thread_loop(*c.function, kEntry); }), kThreadLoop,
      true},

@@ -361,6 +361,37 @@ Place fiber_place(IRBuilder<>& b, Value* thread) {
   return place;
 }
 
+/// The blocks of a loop over threads, without branches: entry, then for each thread header, body
+/// (the kernel's code, which continues at latch) and latch, then done.
+struct ThreadLoop {
+  Function* function;
+  BasicBlock *entry, *header, *body, *latch, *done;
+};
+
+ThreadLoop loop_over_threads(Function& kernel, const std::string& name) {
+  LLVMContext& context = kernel.getContext();
+  Function* function = take_body(kernel, name);
+  BasicBlock* body = &function->getEntryBlock();
+  BasicBlock* entry = BasicBlock::Create(context, "entry", function, body);
+  BasicBlock* header = BasicBlock::Create(context, "thread", function, body);
+  BasicBlock* latch = BasicBlock::Create(context, "next", function);
+  BasicBlock* done = BasicBlock::Create(context, "done", function);
+
+  // All threads use the same local variables, one after the other.
+  for (BasicBlock& block : *function)
+    for (Instruction& instruction : make_early_inc_range(block))
+      if (auto* local = dyn_cast<AllocaInst>(&instruction);
+          local && isa<ConstantInt>(local->getArraySize()))
+        local->moveBefore(*entry, entry->end());
+  for (BasicBlock& block : *function) {
+    if (auto* ret = dyn_cast_or_null<ReturnInst>(block.getTerminator())) {
+      BranchInst::Create(latch, ret->getIterator());
+      ret->eraseFromParent();
+    }
+  }
+  return {function, entry, header, body, latch, done};
+}
+
 bool has_markers(Function& function) {
   for (Instruction& instruction : instructions(function)) {
     const auto* call = dyn_cast<CallInst>(&instruction);
@@ -396,28 +427,71 @@ Function* lower_to_fiber(Function& kernel, const std::string& name) {
   return fiber;
 }
 
+Function* lower_to_fiber_loop(Function& kernel, const std::string& name) {
+  const auto [function, entry, header, body, latch, done] = loop_over_threads(kernel, name);
+  IRBuilder<> b{entry};
+  Value* const thread = function->getArg(0);
+  Place place = fiber_place(b, thread);
+  place.thread = nullptr;
+  place.on_exit = latch;
+  Type* const i32 = b.getInt32Ty();
+  const auto field = [&](Value* base, std::size_t offset) {
+    return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset);
+  };
+  const auto load = [&](Value* base, std::size_t offset) {
+    return b.CreateAlignedLoad(i32, field(base, offset), Align(4));
+  };
+  constexpr std::size_t kThread[4] = {
+      offsetof(ThreadContext, tid), offsetof(ThreadContext, tid) + 4,
+      offsetof(ThreadContext, tid) + 8, offsetof(ThreadContext, linear)};
+  Value* const nx = load(place.block, offsetof(BlockContext, block));
+  Value* const ny = load(place.block, offsetof(BlockContext, block) + 4);
+  Value* const threads = load(place.block, offsetof(BlockContext, block_threads));
+  Value* first[4];
+  for (int i = 0; i < 4; ++i) first[i] = load(thread, kThread[i]);
+  b.CreateBr(header);
+
+  b.SetInsertPoint(header);
+  PHINode* phis[4];
+  for (int i = 0; i < 4; ++i) {
+    phis[i] = b.CreatePHI(i32, 2);
+    phis[i]->addIncoming(first[i], entry);
+  }
+  PHINode* const more = b.CreatePHI(i32, 2);
+  more->addIncoming(b.getInt32(0), entry);
+  for (int d = 0; d < 3; ++d) place.tid[d] = phis[d];
+  place.linear = phis[3];
+  b.CreateBr(body);
+
+  // The last thread is left to the scheduler, which keeps a list of blocks with such threads.
+  b.SetInsertPoint(latch);
+  Value* const linear = load(place.block, offsetof(BlockContext, started));
+  Value* const started = b.CreateAdd(linear, b.getInt32(1));
+  BasicBlock* const next = BasicBlock::Create(b.getContext(), "take", function, done);
+  b.CreateCondBr(b.CreateICmpULT(started, threads), next, done);
+  b.SetInsertPoint(next);
+  b.CreateAlignedStore(started, field(place.block, offsetof(BlockContext, started)), Align(4));
+  Value* const row = b.CreateUDiv(linear, nx);
+  Value* const slice = b.CreateUDiv(row, ny);
+  Value* const now[4] = {b.CreateSub(linear, b.CreateMul(row, nx)),
+                         b.CreateSub(row, b.CreateMul(slice, ny)), slice, linear};
+  for (int i = 0; i < 4; ++i) {
+    phis[i]->addIncoming(now[i], next);
+    b.CreateAlignedStore(now[i], field(thread, kThread[i]), Align(4), true);  // for fault reports
+  }
+  more->addIncoming(b.CreateAdd(more, b.getInt32(1)), next);
+  b.CreateBr(header);
+  b.SetInsertPoint(done);
+  b.CreateAlignedStore(more, field(thread, offsetof(ThreadContext, more)), Align(4));
+  b.CreateRetVoid();
+
+  Lowering{*function, place}.run();
+  return function;
+}
+
 Function* lower_to_thread_loop(Function& kernel, const std::string& name) {
   LLVMContext& context = kernel.getContext();
-  Function* function = take_body(kernel, name);
-  BasicBlock* body = &function->getEntryBlock();
-  BasicBlock* entry = BasicBlock::Create(context, "entry", function, body);
-  BasicBlock* header = BasicBlock::Create(context, "thread", function, body);
-  BasicBlock* latch = BasicBlock::Create(context, "next", function);
-  BasicBlock* done = BasicBlock::Create(context, "done", function);
-
-  // All threads use the same local variables, one after the other.
-  for (BasicBlock& block : *function)
-    for (Instruction& instruction : make_early_inc_range(block))
-      if (auto* local = dyn_cast<AllocaInst>(&instruction);
-          local && isa<ConstantInt>(local->getArraySize()))
-        local->moveBefore(*entry, entry->end());
-  for (BasicBlock& block : *function) {
-    if (auto* ret = dyn_cast_or_null<ReturnInst>(block.getTerminator())) {
-      BranchInst::Create(latch, ret->getIterator());
-      ret->eraseFromParent();
-    }
-  }
-
+  const auto [function, entry, header, body, latch, done] = loop_over_threads(kernel, name);
   IRBuilder<> b{entry};
   Value* const ctx = function->getArg(0);
   const auto field = [&](std::size_t offset) {

@@ -24,6 +24,14 @@ llvm::Function* lower_to_thread_loop(llvm::Function& kernel, const std::string& 
 /// and the functions it calls have no markers.
 llvm::Function* lower_to_fiber(llvm::Function& kernel, const std::string& name);
 
+/// Threads of a kernel that spins rarely wait. A fiber runs them one after the other, without
+/// returning to the scheduler; while one of them waits in cucpu.yield, other fibers run those that
+/// have not started.
+///
+/// Requires: an extracted kernel with ThreadNeeds::only_spins.
+/// Guarantees: as lower_to_fiber(); the function then runs further threads of the block.
+llvm::Function* lower_to_fiber_loop(llvm::Function& kernel, const std::string& name);
+
 /// Requires: the address-taken functions of a module (extract.hpp).
 /// Guarantees: they have no markers and find their thread through the host thread.
 void lower_functions(llvm::Module&);

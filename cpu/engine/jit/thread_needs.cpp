@@ -15,6 +15,7 @@ using namespace llvm;
 
 ThreadNeeds find_thread_needs(Function& kernel) {
   ThreadNeeds needs;
+  bool others = false;
   Module& module = *kernel.getParent();
   for (Function& function : module) {
     if (function.isDeclaration()) continue;
@@ -33,14 +34,17 @@ ThreadNeeds find_thread_needs(Function& kernel) {
           needs.fibers = needs.recursive = true;
         continue;
       }
+      others |= is_coverage_marker(name);  // their counters are those of a fiber
       if (name == "yield") needs.spins = true;
       if (name.starts_with("sreg.") || name == "params" || name == "shared" || name == "trap" ||
           name == "exit" || name.starts_with("check.") || is_coverage_marker(name))
         continue;
       needs.fibers = true;
+      others |= name != "yield";
     }
     if (mark_spin_loops(function)) needs.fibers = needs.spins = true;
   }
+  needs.only_spins = needs.spins && !needs.recursive && !others;
   return needs;
 }
 

@@ -10,9 +10,10 @@ namespace cucpu {
 
 /// Decides which form the code of a kernel takes.
 struct ThreadNeeds {
-  bool fibers = false;     ///< threads wait for each other, or calls remain: one fiber per thread
-  bool spins = false;      ///< a loop ends only when another thread writes memory
-  bool recursive = false;  ///< the depth of the stack is not known at compile time
+  bool fibers = false;      ///< threads wait for each other, or calls remain: one fiber per thread
+  bool spins = false;       ///< a loop ends only when another thread writes memory
+  bool only_spins = false;  ///< threads need fibers for such loops, and for nothing else
+  bool recursive = false;   ///< the depth of the stack is not known at compile time
 };
 
 /// Requires: an extracted kernel (extract.hpp) whose calls are inlined.

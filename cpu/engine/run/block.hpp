@@ -128,7 +128,6 @@ struct Block {
   std::uint32_t pending_barriers = 0;  ///< barriers at which a thread has arrived
   std::uint64_t linear = 0;            ///< linear index of the block in the grid (without clusters)
   std::uint32_t run = 0;               ///< blocks after it that the code runs in the same call
-  std::uint32_t started = 0;           ///< fibers[0, started) have started
   std::uint32_t live = 0;              ///< fibers that have not ended
   std::uint32_t yielded = 0;           ///< block code: the thread of the last call of yield_block()
   std::byte* scratch = nullptr;

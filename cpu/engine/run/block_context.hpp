@@ -83,6 +83,9 @@ struct BlockContext {
   std::uint32_t blocks_left;
   /// The number of blocks from `index` on, in x, that run together; for fault reports.
   std::uint32_t current_blocks;
+  /// Threads [0, started) have started; for block code, whether it has. Code that runs several
+  /// threads on a fiber increments it, except for the last thread.
+  std::uint32_t started;
 };
 
 /// Bytes before and after a block's shared memory that generated code may read and write back
@@ -95,11 +98,13 @@ struct ThreadContext {
   std::uint32_t tid[3];
   std::uint32_t linear;  ///< tid.x + ntid.x * (tid.y + ntid.y * tid.z); lane = linear % 32, warp =
                          ///< linear / 32
+  std::uint32_t more;    ///< how many threads the code has run after the first one
 };
 
 using BlockFunction =
     void(BlockContext*);  ///< runs a whole block (vector code, or a loop over its threads)
-using ThreadFunction = void(ThreadContext*);  ///< runs one thread on its own fiber
+/// Runs one thread on its own fiber, or that thread and others that have not started.
+using ThreadFunction = void(ThreadContext*);
 
 static_assert(offsetof(BlockContext, params) == 64 && offsetof(BlockContext, cancel) == 96,
               "no padding: generated code and its disk cache rely on this layout");

@@ -39,7 +39,7 @@ struct DebuggerLayout {
         inside(cluster, cluster.blocks),
         inside(block, block.context),
         inside(block, block.fibers),
-        inside(block, block.started),
+        inside(block, block.context.started),
         sizeof(Fiber),
         inside(fiber, fiber.sp),
         inside(fiber, fiber.block),

@@ -79,13 +79,14 @@ Fiber* Scheduler::start_fiber() {
 
 Fiber* Scheduler::start_fiber_on(Stack stack) {
   Block& block = *unstarted_.front();
-  const std::uint32_t linear = block.started++;
-  if (block.started == fibers_per_block_) unstarted_.erase(unstarted_.begin());
+  const std::uint32_t linear = block.context.started++;
+  if (block.context.started == fibers_per_block_) unstarted_.erase(unstarted_.begin());
   Fiber& fiber = block.fibers[linear];
   fiber.block = &block;
   fiber.stack = stack;
   const Dim3 d = worker_.grid().shape().block;
-  fiber.thread = {&block.context, {linear % d.x, linear / d.x % d.y, linear / (d.x * d.y)}, linear};
+  fiber.thread = {
+      &block.context, {linear % d.x, linear / d.x % d.y, linear / (d.x * d.y)}, linear, 0};
   yields_ = 0;
   return &fiber;
 }
@@ -255,6 +256,7 @@ void Scheduler::place(Block& block, std::uint64_t index, std::uint32_t rank) {
       .current_lanes = 1,
       .blocks_left = 0,
       .current_blocks = 1,
+      .started = 0,
   };
   block.linear = index;
 }
@@ -280,7 +282,7 @@ void Scheduler::drop_residents() {
   for (Cluster* cluster : residents_) {
     for (Block* block : cluster->blocks) {
       worker_.claims().finish(std::exchange(block->run, 0));
-      for (std::uint32_t i = 0; i < block->started; ++i) {
+      for (std::uint32_t i = 0; i < block->context.started; ++i) {
         if (CUCORE_PROTECTION("release-stacks-of-cancelled-grid") && block->fibers[i].stack)
           stacks_.release(std::exchange(block->fibers[i].stack, {}));
       }

@@ -80,7 +80,6 @@ bool SchedulerLoop<Derived>::start_cluster() {
     for (std::uint32_t rank = 0; rank < count; ++rank) {
       Block& block = *cluster->blocks[rank];
       place(block, index, rank);
-      block.started = 0;
       block.live = fibers_per_block_;
       live_fibers_ += block.live;
       ready_.reserve(live_fibers_);

@@ -65,11 +65,13 @@ void ThreadScheduler::retire(Fiber& fiber) {
     const Cluster& cluster = *block.cluster;
     schedule->end(thread_id(fiber), {cluster.arena, cluster.arena_bytes});
   }
-  --block.live;
-  --live_fibers_;
+  const std::uint32_t threads = 1 + std::exchange(fiber.thread.more, 0);
+  if (threads > 1) yields_ = 0;
+  block.live -= threads;
+  live_fibers_ -= threads;
   leave_barriers(block);
   leave_warp(fiber);
-  leave_cluster(*block.cluster, 1);
+  leave_cluster(*block.cluster, threads);
   fiber_ended(block);
 }
 

@@ -48,7 +48,8 @@ class ThreadScheduler final : public SchedulerLoop<ThreadScheduler> {
   bool release_activemasks();
 
   static void thread_main(void* scheduler);
-  /// Counts the thread as exited for barriers, warps and the cluster.
+  /// Counts the threads that the fiber has run as exited for barriers, warps and the cluster. Code
+  /// that runs several threads on a fiber has neither barriers nor warp operations.
   void retire(Fiber&);
 
   // barrier.cpp

@@ -60,6 +60,8 @@ bool InstructionEmitter::divides_by_uniform(const Instruction& inst) const {
 }
 
 void InstructionEmitter::emit_vector(Instruction& inst) {
+  if (auto* intrinsic = dyn_cast<IntrinsicInst>(&inst))
+    return emit_intrinsic(*intrinsic, intrinsic->getIntrinsicID());
   auto operand = [&](unsigned i) { return vec(inst.getOperand(i)); };
   Value* result = nullptr;
   if (divides_by_uniform(inst)) {

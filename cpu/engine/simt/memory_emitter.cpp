@@ -19,7 +19,9 @@ using namespace llvm;
 MemoryEmitter::MemoryEmitter(EmitterParts& parts)
     : EmitterPart{parts},
       late_{find_deferrable_atomics(state_.thread)},
-      prefetches_{find_prefetches(plan_.flow, plan_.full, width_)} {}
+      prefetches_{find_prefetches(plan_.flow, plan_.full, width_)} {
+  find_pieces();
+}
 
 bool is_shared(const Instruction& access, const Value* pointer) {
   return space_of(access) == "shared" || marker_name(getUnderlyingObject(pointer)) == "shared";
@@ -212,6 +214,7 @@ void MemoryEmitter::emit_load(LoadInst& load) {
       return define(&load, result);
     }
   }
+  if (load_pieces(load)) return;
   if (!mask() || !parts_.masks.are_rare()) ++report_.gathers;
   define(&load, gather(load, type, align, parts_.masks.are_rare()));
 }

@@ -41,6 +41,10 @@ class MemoryEmitter : public EmitterPart {
   /// The value in the highest lane that is on.
   Value* last_lane(Value* v);
   void begin_block() { pending_prefetches_.clear(); }
+  /// Whether full code needs the vector of an address only where pieces are not contiguous.
+  [[nodiscard]] bool is_of_pieces(const Instruction* inst) const {
+    return of_pieces_.contains(inst);
+  }
 
  private:
   /// An address as a sum: terms that are the same for all lanes, and one that is not.
@@ -57,6 +61,10 @@ class MemoryEmitter : public EmitterPart {
                                              std::int64_t stride) const;
   Value* load_from_units(llvm::LoadInst&, llvm::Type*, std::int64_t size, std::int64_t stride);
   bool store_to_units(llvm::StoreInst&, llvm::Type*, std::int64_t size, std::int64_t stride);
+  // memory_pieces.cpp
+  class Pieces;
+  void find_pieces();
+  bool load_pieces(llvm::LoadInst&);
   Value* active_pointers(
       Value* pointer);  ///< Lanes that are off point where a lane that is on does.
   bool is_made_here(const Instruction*) const;
@@ -67,6 +75,7 @@ class MemoryEmitter : public EmitterPart {
   bool by_loop(bool rare) const;  ///< Whether a loop over lanes replaces a gather or scatter.
   /// Where it is rare, a loop over lanes: little code, which leaves registers to the rest.
   Value* gather(llvm::LoadInst&, llvm::Type*, llvm::Align, bool rare);
+  Value* gather_by_loop(llvm::LoadInst&, llvm::Type*, llvm::Align);
   void scatter(llvm::StoreInst&, llvm::Align, bool rare);
   void store_lanes(Value* all, Value* base, llvm::Align);
   Value* lane_value(Value* v, unsigned lane);
@@ -83,6 +92,8 @@ class MemoryEmitter : public EmitterPart {
     std::uint64_t bytes;
   };
   llvm::SmallVector<PendingPrefetch, 4> pending_prefetches_;  ///< prefetches of the current block
+  llvm::SmallPtrSet<const llvm::LoadInst*, 4> in_pieces_;
+  llvm::SmallPtrSet<const Instruction*, 16> of_pieces_;  ///< their addresses
   llvm::DenseMap<Value*, Value*> private_memory_;
   llvm::DenseMap<std::pair<std::uint64_t, llvm::Type*>, Value*> parameters_;
 };

@@ -98,17 +98,19 @@ Value* MemoryEmitter::active_pointers(Value* pointer) {
   return mask() ? b_.CreateSelect(mask(), pointers, splat(state_.block_context)) : pointers;
 }
 
+Value* MemoryEmitter::gather_by_loop(LoadInst& load, Type* type, Align align) {
+  auto address = addresses_of(load.getPointerOperand());
+  AllocaInst* results = temporary(slot_type(type), "loaded");
+  for_each_lane([&](Value* lane) {
+    Value* value = b_.CreateAlignedLoad(type, address(lane), align, load.isVolatile());
+    b_.CreateStore(value, b_.CreateInBoundsGEP(type, results, lane));
+  });
+  return b_.CreateLoad(results->getAllocatedType(), results);
+}
+
 Value* MemoryEmitter::gather(LoadInst& load, Type* type, Align align, bool rare) {
   Value* pointer = load.getPointerOperand();
-  if (by_loop(rare)) {
-    auto address = addresses_of(pointer);
-    AllocaInst* results = temporary(slot_type(type), "loaded");
-    for_each_lane([&](Value* lane) {
-      Value* value = b_.CreateAlignedLoad(type, address(lane), align, load.isVolatile());
-      b_.CreateStore(value, b_.CreateInBoundsGEP(type, results, lane));
-    });
-    return b_.CreateLoad(results->getAllocatedType(), results);
-  }
+  if (by_loop(rare)) return gather_by_loop(load, type, align);
   if (plan_.target.has_gather(*type))
     return b_.CreateMaskedGather(
         vector_type(type), lane_pointers(pointer), align, mask() ? mask() : all_lanes(),

@@ -44,8 +44,9 @@ bool ValueMap::needs_slot(const Instruction* inst) const {
 
 // Conditions are lazy: a branch may need only scalar tests of them. So are addresses in masked code
 // that are strided in full code: their vectors are needed only if they are not contiguous at run
-// time.
+// time. So are addresses in full code whose pieces are contiguous unless a test fails.
 bool ValueMap::is_lazy(const Instruction* inst) const {
+  if (mode() == Full && parts_.memory.is_of_pieces(inst)) return true;
   if (mode() == Masked && plan_.full[inst].kind == Shape::Strided && !shape(inst).scalar() &&
       !needs_slot(inst) && !inst->isIntDivRem())
     return isa<BinaryOperator, CastInst, GetElementPtrInst>(inst);

@@ -20,7 +20,9 @@ bool is_word(const Type& element) {
 }  // namespace
 
 // Four registers of four lanes keep a NEON or SSE pipeline busy. With sixteen registers of eight
-// lanes (AVX2) or 32 registers of sixteen lanes (AVX-512), one or two registers per value fit.
+// lanes (AVX2) or 32 registers of sixteen lanes (AVX-512), one or two registers per value fit. One
+// register per value leaves an AVX2 pipeline waiting for results, so that two are faster if they
+// fit.
 VectorTarget VectorTarget::of(const TargetMachine* machine) {
   VectorTarget target;
   if (!machine || !machine->getTargetTriple().isX86()) return target;

@@ -12,6 +12,7 @@ namespace cucpu::simt {
 struct VectorTarget {
   unsigned lanes = 4;       ///< 32-bit lanes of a register
   unsigned preferred = 16;  ///< lanes of a group that keep the pipelines busy
+  unsigned most = 16;       ///< the same where few values are live
   bool wide_masks = false;  ///< loads and stores with a mask for all element sizes (AVX-512)
   bool masks = false;       ///< the same for elements of 32 and 64 bits (AVX2)
   bool gathers = false;     ///< gathers with a mask are faster than loads of single lanes

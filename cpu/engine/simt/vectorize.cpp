@@ -31,6 +31,8 @@ constexpr std::uint64_t kTooLarge = 8'000'000;
 // Live vector registers, of 32: some long-lived values may be spilled without cost. Above it, half
 // the width is faster.
 constexpr unsigned kRegisters = 40;
+// The same where a wider group than usual would have two registers per value, of 16 (AVX2).
+constexpr unsigned kFewRegisters = 12;
 
 /// Estimated cost of optimization: instructions times lanes. 2,500 is about 60 ms on a Neoverse N1.
 /// On x86-64 with registers of sixteen lanes, vector code takes half as long.
@@ -43,11 +45,9 @@ unsigned cost_of(Function& thread, unsigned lanes) {
 
 // Lanes in one row of the block have contiguous addresses, so a width that divides the row is
 // better than a wider one.
-unsigned choose_width(const Options& options, const Needs& needs, bool large) {
+unsigned choose_width(const Options& options, const Needs& needs, unsigned preferred) {
   if (needs.whole_warps) return 32;
   if (options.width) return options.width;
-  const VectorTarget target = VectorTarget::of(options.target);
-  const unsigned preferred = large ? target.lanes : target.preferred;
   unsigned threads = static_cast<unsigned>(options.block.volume());
   unsigned row = options.block.x > 1   ? options.block.x
                  : options.block.y > 1 ? options.block.y
@@ -165,6 +165,17 @@ unsigned pressure(const Flow& flow, const Shapes& shapes) {
   return most;
 }
 
+// Whether lanes access memory in a loop that they leave one by one: a wider group would do more of
+// that for lanes that have left.
+bool accesses_in_divergent_loop(const Flow& flow, const Shapes& shapes) {
+  return any_of(flow.order, [&](const BasicBlock* block) {
+    for (const Loop* loop = flow.loop_of(block); loop; loop = loop->getParentLoop())
+      if (shapes.diverges(loop))
+        return any_of(*block, [](const Instruction& inst) { return inst.mayReadOrWriteMemory(); });
+    return false;
+  });
+}
+
 // Moves extensions of one block that need a guard together after the first one, where their
 // operands can be computed before it: one exit and one test serve all of them. Returns the
 // remaining positions of guards.
@@ -249,22 +260,29 @@ BlockCode vectorize(Function& thread, const Options& options) {
     return code;
   }
   const Needs needs = needs_of(thread);
-  Lanes lanes{choose_width(options, needs, code.reduced), options.block};
+  const VectorTarget target = VectorTarget::of(options.target);
+  Lanes lanes{choose_width(options, needs, code.reduced ? target.lanes : target.preferred),
+              options.block};
   {
     // Split blocks where indices may wrap inside a group, so that control can leave there; then
     // repeat the analyses.
     Flow flow{thread};
     if (options.width == 0 && !needs.whole_warps) {
-      report.pressure = pressure(flow, Shapes{flow, lanes, Shapes::Scope::FullGroup});
-      const unsigned registers = lanes.width / VectorTarget::of(options.target).lanes;  // per value
+      const Shapes shapes{flow, lanes, Shapes::Scope::FullGroup};
+      report.pressure = pressure(flow, shapes);
+      const unsigned registers = lanes.width / target.lanes;  // per value
+      const unsigned wider = choose_width(options, needs, target.most);
       if (registers > 1 && report.pressure * registers > kRegisters)
         lanes = Lanes{lanes.width / 2, options.block};
+      else if (!code.reduced && wider == 2 * target.lanes && wider > lanes.width &&
+               report.pressure * 2 <= kFewRegisters && !accesses_in_divergent_loop(flow, shapes))
+        lanes = Lanes{wider, options.block};
     }
     code.baseline =
         options.baseline_beyond && cost_of(thread, lanes.width) > *options.baseline_beyond;
     if (code.baseline) {
       code.reduced = true;
-      lanes = Lanes{choose_width(options, needs, true), options.block};
+      lanes = Lanes{choose_width(options, needs, target.lanes), options.block};
     }
     lanes.whole_comparisons = groups_agree(flow, Shapes{flow, lanes, Shapes::Scope::Block});
     Shapes shapes{flow, lanes, Shapes::Scope::FullGroup};
@@ -287,14 +305,7 @@ BlockCode vectorize(Function& thread, const Options& options) {
   if (report.refusal.empty() && splits_warp_operation(flow, full))
     report.refusal = "warp operation on both sides of a divergent branch";
   if (!report.refusal.empty()) return code;
-  Plan plan{flow,
-            full,
-            masked,
-            block,
-            linear,
-            lanes,
-            VectorTarget::of(options.target),
-            groups_agree(flow, block),
+  Plan plan{flow,         full, masked, block, linear, lanes, target, groups_agree(flow, block),
             code.baseline};
   for (BasicBlock* at : flow.order)
     for (Instruction& inst : *at) {

@@ -55,6 +55,27 @@ TEST(SimtKernels, ABlockThatIsNoMultipleOfTheWidthRunsItsLastLanesMasked) {
   compare(parse(kernel("saxpy")), work);
 }
 
+TEST(SimtKernels, ATileIsLoadedInContiguousPieces) {
+  for (std::uint32_t x0 : {0u, 1u, 7u, ~0u, ~4u, 20u, 60u, 0x7ffffff8u, 0x80000000u}) {
+    Work work;
+    work.block = {320, 1, 1};
+    work.buffers = {numbers(37 * 12), std::vector<std::uint32_t>(320)};
+    work.numbers = {37, 12, x0};
+    auto report = compare(parse(kernel("tile")), work, {4, 8, 16});  // with 4 lanes, it guards
+    EXPECT_EQ(report.gathers, 0u);
+    EXPECT_EQ(report.loads_contiguous, 1u);
+  }
+}
+
+TEST(SimtKernels, ATileNarrowerThanALaneGroupIsGathered) {
+  Work work;
+  work.block = {320, 1, 1};
+  work.buffers = {numbers(37 * 12), std::vector<std::uint32_t>(320)};
+  work.numbers = {37, 12, 1};
+  auto report = compare(parse(kernel("tile")), work, {32});
+  EXPECT_EQ(report.gathers, 1u);
+}
+
 TEST(SimtKernels, LanesLeaveADivergentLoopOneByOne) {
   Work work;
   work.grid = {2, 1, 1};

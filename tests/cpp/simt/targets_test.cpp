@@ -155,6 +155,27 @@ void look(const char* cpu, const std::string& registers) {
 TEST(SimtTargets, Avx2CodeOfTheTenKernelsWorksOnYmmRegisters) { look("x86-64-v3", "ymm"); }
 TEST(SimtTargets, Avx512CodeOfTheTenKernelsWorksOnZmmRegisters) { look("x86-64-v4", "zmm"); }
 
+// With one register per value, an AVX2 pipeline waits for results; with two, sixteen registers are
+// soon too few.
+TEST(SimtTargets, Avx2CodeHasTwoRegistersPerValueWhereFewAreLive) {
+  auto target = machine("x86-64-v3");
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  const std::map<std::string, unsigned> widths{
+      {"saxpy", 16},       {"matmul", 16}, {"mandelbrot", 16},
+      {"blackscholes", 8}, {"nbody", 8},   {"histogram", 8}};  // a divergent loop with accesses
+  for (const Row& row : kRows) {
+    const auto width = widths.find(row.kernel);
+    if (width == widths.end()) continue;
+    EXPECT_EQ(compile(ten(), row.kernel, row.block, *target).report.width, width->second)
+        << row.kernel;
+  }
+  // A row of the block is a group, so that all groups use the same columns and run four at a time:
+  // 4 * 2 * 16 products beside those of one group.
+  EXPECT_GE(count(compile(ten(), "matmul", {16, 16, 1}, *target).assembly, "vfmadd"), 128u + 32);
+  // A row of eight threads has no wider group.
+  EXPECT_EQ(compile(ten(), "mandelbrot", {8, 8, 1}, *target).report.width, 8u);
+}
+
 // Hints stand together before the loads they are about; between loads they cost more than they
 // save.
 TEST(SimtTargets, AArch64CodePrefetchesStreamsBeforeItLoads) {

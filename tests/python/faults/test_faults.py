@@ -188,6 +188,15 @@ def test_fault_in_a_lane_group_names_the_thread(body: str, thread: int, offset: 
 
 
 @cpu_only
+def test_fault_of_a_thread_that_shares_a_fiber_names_the_thread() -> None:
+    """Threads that wait in a loop, and for nothing else, run one after the other on a fiber."""
+    body = "S: atom.global.cas.b32 %r3, [%rd0], 77777, 77777; setp.eq.u32 %p1, %r3, 77777; @%p1 bra S; "
+    body += "setp.ne.u32 %p1, %r2, 37; @%p1 bra E; mov.u64 %rd2, 64; st.global.u32 [%rd2], 1; E:"
+    text = expect(f"code, text = run({body!r}); print(code, text)", "700")
+    assert ", thread (37, 0, 0)" in text and "at 0x40" in text, text
+
+
+@cpu_only
 def test_search_for_the_faulting_thread_does_not_repeat_printf() -> None:
     """The block runs again to find the thread."""
     text = expect(

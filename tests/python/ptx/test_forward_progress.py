@@ -267,6 +267,76 @@ def test_kernel_waits_for_the_host_or_another_stream(wait: str, what: str, threa
     assert done.stdout.split() == ["7"], done.stdout + done.stderr
 
 
+# Threads of one block that wait for each other, without barriers: one fiber runs several of them.
+NEIGHBOURS = r"""
+import ctypes, sys
+import numpy as np
+from cuda.bindings import driver
+ptx, kernel = sys.stdin.read().encode() + b"\0", sys.argv[1]
+def ok(answer):
+    assert answer[0].value == 0, answer[0]
+    return answer[1] if len(answer) == 2 else answer[1:]
+ok(driver.cuInit(0))
+ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+function = ok(driver.cuModuleGetFunction(ok(driver.cuModuleLoadData(ptx)), kernel.encode()))
+blocks, shape = 5, (7, 5, 3)
+threads = shape[0] * shape[1] * shape[2]
+memory = ok(driver.cuMemAlloc(8 * blocks * (threads + 1)))
+ok(driver.cuMemsetD8(memory, 0, 8 * blocks * (threads + 1)))
+values = ctypes.c_uint64(int(memory)), ctypes.c_uint64(int(memory) + 4 * blocks * (threads + 1))
+pointers = (ctypes.c_void_p * 2)(*(ctypes.addressof(v) for v in values))
+ok(driver.cuLaunchKernel(function, blocks, 1, 1, *shape, 0, 0, ctypes.addressof(pointers), 0))
+answer = driver.cuCtxSynchronize()[0].value
+got = np.zeros(blocks * threads, np.int32)
+if answer == 0:
+    ok(driver.cuMemcpyDtoH(got.ctypes.data, values[1].value, got.nbytes))
+z, y, x = np.meshgrid(*(np.arange(n) for n in shape[::-1]), indexing="ij")
+print(answer, np.array_equal(got.reshape(blocks, threads), np.broadcast_to((x + 100 * y + 10000 * z).reshape(1, -1), (blocks, threads))))
+"""
+IN_BLOCK = r"""
+#define INDEX int t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), n = blockDim.x * blockDim.y * blockDim.z; \
+  flag += blockIdx.x * (n + 1); out += blockIdx.x * n;
+#define RESULT out[t] = threadIdx.x + 100 * threadIdx.y + 10000 * threadIdx.z;
+// Each thread waits for the next one, which has not started yet.
+extern "C" __global__ void later(int* flag, int* out) {
+  INDEX if (t + 1 < n) while (atomicCAS(flag + t + 1, 1, 1) != 1) {} RESULT atomicExch(flag + t, 1);
+}
+// Each thread waits for the one before it, which has ended, as a rule.
+extern "C" __global__ void earlier(int* flag, int* out) {
+  INDEX if (t > 0) while (atomicCAS(flag + t - 1, 1, 1) != 1) {} RESULT atomicExch(flag + t, 1);
+}
+// Three slots: threads with even numbers take one, 53 in all, and those with odd numbers give 52 back.
+extern "C" __global__ void slots(int* flag, int* out) {
+  INDEX
+  if (t % 2 == 0) {
+    for (int at = t % 3; atomicCAS(flag + at, 0, 1) != 0; at = (at + 1) % 3) {}
+  } else {
+    for (int at = t % 3; atomicCAS(flag + at, 1, 0) != 1; at = (at + 1) % 3) {}
+  }
+  RESULT
+}
+// Some threads return at once.
+extern "C" __global__ void leaves(int* flag, int* out) {
+  INDEX RESULT atomicExch(flag + t, 1); if (t % 4 == 1) return; if (t + 1 < n) while (atomicCAS(flag + t + 1, 1, 1) != 1) {}
+}
+"""
+
+
+def neighbours(kernel: str, threads: str) -> subprocess.CompletedProcess[str]:
+    settings = {**os.environ, "CUCORE_CPU_TIMEOUT": "20", "CUCORE_CPU_THREADS": threads}
+    return subprocess.run(
+        [sys.executable, "-c", NEIGHBOURS, kernel], input=compile_ptx(IN_BLOCK).decode(),
+        env=settings, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("kernel", ["later", "earlier", "slots", "leaves"])
+def test_threads_of_a_block_wait_for_each_other_without_barriers(kernel: str, threads: str) -> None:
+    done = neighbours(kernel, threads)
+    assert done.stdout.split() == ["0", "True"], done.stdout + done.stderr
+
+
 @cpu_only
 def test_report_lists_the_kernels_that_spin() -> None:
     kernels = {**shapes("flag_then_barrier", ("plain",)), **shapes("one_thread_tells", ("volatile",))}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/cpp/simt/passes_test.cpp: single passes on textual code.
+#include <gtest/gtest.h>
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/SourceMgr.h>
+
+#include <optional>
+#include <string>
+
+#include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/dead_shared_stores.hpp"
+#include "cpu/engine/simt/recover_divisions.hpp"
+
+namespace {
+
+using namespace llvm;
+
+struct Parsed {
+  LLVMContext context;
+  std::unique_ptr<Module> module;
+  Function* function;
+
+  explicit Parsed(const std::string& text) {
+    SMDiagnostic error;
+    module = parseAssemblyString(text, error, context);
+    if (!module) ADD_FAILURE() << error.getMessage().str() << "\n" << text;
+    function = module ? module->getFunction("f") : nullptr;
+  }
+};
+
+/// The divisor of the only division that the pass makes of this code.
+std::optional<std::uint64_t> divisor(const std::string& body, unsigned opcode) {
+  Parsed code{"define i32 @f(i32 %x) {\n" + body + "  ret i32 %q\n}\n"};
+  cucpu::simt::recover_divisions(*code.function);
+  EXPECT_FALSE(verifyFunction(*code.function, &errs()));
+  for (Instruction& inst : instructions(*code.function))
+    if (inst.getOpcode() == opcode) {
+      EXPECT_EQ(inst.getOperand(0), code.function->getArg(0));
+      return cast<ConstantInt>(inst.getOperand(1))->getZExtValue();
+    }
+  return {};
+}
+
+std::string signed_code(std::int64_t factor, unsigned shift) {
+  return "  %w = sext i32 %x to i64\n  %p = mul nsw i64 %w, " + std::to_string(factor) +
+         "\n  %h = lshr i64 %p, 32\n  %t = trunc i64 %h to i32\n  %s = lshr i32 %t, 31\n  %a = "
+         "ashr i32 %t, " +
+         std::to_string(shift) + "\n  %q = add i32 %a, %s\n";
+}
+
+std::string unsigned_code(std::uint64_t factor, unsigned shift, const std::string& x = "%x") {
+  return "  %w = zext i32 " + x + " to i64\n  %p = mul i64 %w, " + std::to_string(factor) +
+         "\n  %h = lshr i64 %p, " + std::to_string(shift) + "\n  %q = trunc i64 %h to i32\n";
+}
+
+TEST(SimtPasses, ProductsThatAreQuotientsBecomeDivisions) {
+  EXPECT_EQ(divisor(signed_code(954437177, 2), Instruction::SDiv), 18);
+  EXPECT_EQ(divisor(signed_code(1717986919, 2), Instruction::SDiv), 10);
+  EXPECT_EQ(divisor(unsigned_code(954437177, 34), Instruction::UDiv), 18);
+  EXPECT_EQ(divisor(unsigned_code(3435973837, 35), Instruction::UDiv), 10);
+  // The factor of 7 has 32 bits: as a negative number, it needs the dividend added.
+  EXPECT_EQ(
+      divisor("  %w = sext i32 %x to i64\n  %p = mul nsw i64 %w, -1840700269\n  %h = lshr i64 "
+              "%p, 32\n  %t = trunc i64 %h to i32\n  %u = add i32 %t, %x\n  %s = lshr i32 %u, "
+              "31\n  %a = ashr i32 %u, 2\n  %q = add i32 %a, %s\n",
+              Instruction::SDiv),
+      7);
+}
+
+TEST(SimtPasses, OtherProductsStay) {
+  // One more or less than the factor of 18 is wrong for some dividend.
+  for (const std::int64_t factor : {954437176, 954437178, 954437181})
+    EXPECT_FALSE(divisor(signed_code(factor, 2), Instruction::SDiv)) << factor;
+  EXPECT_FALSE(divisor(unsigned_code(954437176, 34), Instruction::UDiv));
+  // Powers of two: shifts, which round negative numbers down.
+  EXPECT_FALSE(divisor(signed_code(1 << 30, 2), Instruction::SDiv));
+  // Without the addition for negative numbers.
+  EXPECT_FALSE(
+      divisor("  %w = sext i32 %x to i64\n  %p = mul nsw i64 %w, 954437177\n  %h = ashr i64 "
+              "%p, 34\n  %q = trunc i64 %h to i32\n",
+              Instruction::SDiv));
+  // The factor of 7 rounded up to 32 bits is too large for the largest dividends, but not for
+  // small ones.
+  EXPECT_FALSE(divisor(unsigned_code(2454267027, 34), Instruction::UDiv));
+  Parsed small{"define i32 @f(i32 %x) {\n  %y = and i32 %x, 65535\n" +
+               unsigned_code(2454267027, 34, "%y") + "  ret i32 %q\n}\n"};
+  cucpu::simt::recover_divisions(*small.function);
+  EXPECT_TRUE(any_of(instructions(*small.function),
+                     [](Instruction& inst) { return inst.getOpcode() == Instruction::UDiv; }));
+}
+
+/// Block code with the address of shared memory in %shared; returns how many stores vanish.
+unsigned dead_stores(const std::string& body) {
+  Parsed code{
+      "declare i1 @cucpu_rt_next_block(ptr)\ndeclare void @other()\ndefine void @f(ptr "
+      "%context) {\nentry:\n  br label %block\nblock:\n  %field = getelementptr i8, ptr "
+      "%context, i64 " +
+      std::to_string(offsetof(cucpu::BlockContext, shared)) +
+      "\n  %shared = load ptr, ptr %field\n  %four = getelementptr i8, ptr %shared, i64 4\n" +
+      body +
+      "  %more = call i1 @cucpu_rt_next_block(ptr %context)\n  br i1 %more, label %block, "
+      "label %end\nend:\n  ret void\n}\n"};
+  const unsigned count = cucpu::simt::remove_dead_shared_stores(*code.function);
+  EXPECT_FALSE(verifyFunction(*code.function, &errs()));
+  return count;
+}
+
+TEST(SimtPasses, StoresToSharedMemoryThatNothingReadsVanish) {
+  EXPECT_EQ(dead_stores("  store i32 1, ptr %shared\n  store i32 2, ptr %four\n"), 2u);
+  // The next block reads what it has written itself.
+  EXPECT_EQ(dead_stores("  %v = load i32, ptr %shared\n  store i32 %v, ptr %shared\n"), 1u);
+  // Other places, and global memory.
+  EXPECT_EQ(dead_stores("  store i32 1, ptr %shared\n  %v = load i32, ptr %four\n  %p = inttoptr "
+                        "i64 4096 to ptr\n  store i32 %v, ptr %p\n"),
+            1u);
+}
+
+TEST(SimtPasses, StoresToSharedMemoryThatMayBeReadStay) {
+  const std::string store = "  store i64 1, ptr %shared\n";
+  EXPECT_EQ(dead_stores(store + "  %v = load i32, ptr %four\n"), 0u) << "a part of it";
+  EXPECT_EQ(dead_stores(store + "  %n = load i64, ptr %context\n  %p = getelementptr i8, ptr "
+                                "%shared, i64 %n\n  %v = load i8, ptr %p\n"),
+            0u)
+      << "somewhere";
+  EXPECT_EQ(dead_stores(store + "  call void @other()\n"), 0u) << "by a call";
+  EXPECT_EQ(dead_stores(store + "  store ptr %shared, ptr %context\n"), 0u)
+      << "the address escapes";
+  EXPECT_EQ(dead_stores(store + "  %n = ptrtoint ptr %four to i64\n"), 0u) << "a generic address";
+  EXPECT_EQ(dead_stores(store + "  %c = icmp eq ptr %four, null\n  br i1 %c, label %a, label %b\n"
+                                "a:\n  br label %b\nb:\n  %v = load i32, ptr %shared\n"),
+            0u)
+      << "in a later block of code";
+  EXPECT_EQ(dead_stores("  store volatile i32 1, ptr %shared\n"), 0u);
+  EXPECT_EQ(dead_stores(store + "  %v = atomicrmw add ptr %four, i32 1 monotonic\n"), 0u);
+}
+
+}  // namespace
