@@ -243,7 +243,7 @@ void Stream::advance(std::uint64_t until) noexcept {
     Progress progress = Progress::done;
     if (!context_->is_broken() || op->runs_after_error()) {
       try {
-        trace_.begin(*op, *this, arrow_number(id_, completed_.load(std::memory_order_relaxed) + 1));
+        trace_.begin(*op, *this, completed_.load(std::memory_order_relaxed) + 1);
         if (operations::are_checked()) [[unlikely]] {
           const Task* const task = this;
           operations::runs(task, id_, completed_.load(std::memory_order_relaxed) + 1);
