@@ -24,8 +24,11 @@ Ref<Point> Event::point() const {
 
 void Event::set_point(Ref<Point> point) {
   const std::lock_guard lock{mutex_};
-  point_ = std::move(point);
+  std::swap(point_, point);  // the old one is destroyed after the lock is released
+  if (!is_captured()) [[likely]]
+    return;
   captured_ = nullptr;
+  is_captured_ = false;
 }
 
 Ref<Object> Event::captured() const {
@@ -36,6 +39,7 @@ Ref<Object> Event::captured() const {
 void Event::set_captured(Ref<Object> mark) {
   const std::lock_guard lock{mutex_};
   captured_ = std::move(mark);
+  is_captured_ = captured_.get() != nullptr;
 }
 
 void Event::record(Stream& stream) {
@@ -45,7 +49,8 @@ void Event::record(Stream& stream) {
                          ? context_of(stream).blocking_streams_with_work().empty()
                          : !stream.is_blocking() || context_of(stream).legacy_stream().drained());
   if (idle) {
-    point->nanoseconds = now_ns();  // nothing to wait for: complete at once
+    // Nothing to wait for: complete at once. set_point() publishes the time.
+    point->nanoseconds.store(now_ns(), std::memory_order_relaxed);
   } else {
     point->stream = Ref<Stream>{&stream};
     point->number = stream.submit(make_object<RecordOp>(point));

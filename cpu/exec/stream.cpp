@@ -49,10 +49,6 @@ Stream::Stream(ExecutionContext& context, StreamRole role, unsigned flags, int p
 
 Stream::~Stream() { operations::ends(static_cast<const Task*>(this)); }
 
-bool Stream::is_blocking() const noexcept {
-  return role_ != StreamRole::legacy && !(flags_ & CU_STREAM_NON_BLOCKING);
-}
-
 std::uint64_t Stream::push(Ref<Op> op) {
   ThreadPool::instance().start();
   bool idle = false;

@@ -13,8 +13,8 @@
 namespace cucpu::driver {
 namespace {
 
-thread_local bool t_worker = false;
-thread_local Task* t_task = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local bool t_worker = false;
+__attribute__((tls_model("initial-exec"))) thread_local Task* t_task = nullptr;
 
 // How long one idle worker spins before it sleeps: longer than the time between two launches of a
 // program.
