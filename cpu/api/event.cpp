@@ -13,7 +13,8 @@ using namespace cucpu::driver;
 
 namespace {
 
-void record(CUevent event_handle, CUstream stream_handle, unsigned flags) {
+[[gnu::always_inline]] inline void record(CUevent event_handle, CUstream stream_handle,
+                                          unsigned flags) {
   Event& event = object_of<Event>(event_handle);
   const Ref<Stream> stream = stream_of(stream_handle);
   require(flags <= CU_EVENT_RECORD_EXTERNAL);

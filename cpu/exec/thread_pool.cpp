@@ -9,6 +9,7 @@
 #include "cpu/base/numa.hpp"
 #include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/exec/execution_context.hpp"
+#include "cpu/mem/immortal.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -46,10 +47,7 @@ void spin_then_lock(std::unique_lock<std::mutex>& lock) {
 
 }  // namespace
 
-ThreadPool& ThreadPool::instance() {
-  static ThreadPool& pool = *new ThreadPool;  // never destroyed: its threads are never joined
-  return pool;
-}
+ThreadPool& ThreadPool::instance() { return Immortal<ThreadPool>::get(); }
 
 std::unique_lock<std::mutex> ThreadPool::lock_mutex() {
   std::unique_lock lock{mutex_, std::defer_lock};

@@ -220,6 +220,7 @@ void Scheduler::place(Block& block, std::uint64_t index, std::uint32_t rank) {
   Grid& grid = worker_.grid();
   const LaunchShape& shape = grid.shape();
   const Code& code = worker_.code();
+  const std::uint32_t processors = nsmid();
   if (code.fills_scratch && code.scratch_bytes > 0)
     std::memset(block.scratch, 0x5a, code.scratch_bytes);
   const Dim3 c = shape.cluster;
@@ -252,7 +253,7 @@ void Scheduler::place(Block& block, std::uint64_t index, std::uint32_t rank) {
       .grid_id = grid.id(),
       .cluster_shared = block.cluster->shared.data(),
       .smid = worker_.smid(),
-      .nsmid = nsmid(),
+      .nsmid = processors,
       .check_ranges = worker_.check_ranges(),
       .check_interval = 0,
       .check_clock = nullptr,
