@@ -22,7 +22,7 @@ Ref<Point> Event::point() const {
   return point_;
 }
 
-void Event::set_point(Ref<Point> point) {
+[[gnu::always_inline]] inline void Event::replace(Ref<Point>& point) {
   const std::lock_guard lock{mutex_};
   std::swap(point_, point);  // the old one is destroyed after the lock is released
   if (!is_captured()) [[likely]]
@@ -30,6 +30,8 @@ void Event::set_point(Ref<Point> point) {
   captured_ = nullptr;
   is_captured_ = false;
 }
+
+void Event::set_point(Ref<Point> point) { replace(point); }
 
 Ref<Object> Event::captured() const {
   const std::lock_guard lock{mutex_};
@@ -55,7 +57,7 @@ void Event::record(Stream& stream) {
     point->stream = Ref<Stream>{&stream};
     point->number = stream.submit(make_object<RecordOp>(point));
   }
-  set_point(std::move(point));
+  replace(point);
   if (operations::are_checked()) [[unlikely]]
     operations::recorded(this, view_of(stream));
   if (flags & CU_EVENT_INTERPROCESS) publish_ipc_record(*this, stream);

@@ -40,6 +40,8 @@ class Event final : public Handled<Event, CUevent, Kind::event>, public ContextR
   void record_all(Context& context);
 
  private:
+  void replace(Ref<Point>& point);  // swaps them
+
   Ref<Context> context_;
   mutable std::mutex mutex_;
   Ref<Point> point_;

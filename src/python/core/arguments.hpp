@@ -33,6 +33,7 @@ struct ValueType {
   bool is_complex = false;   // two numbers: passed for no parameter that is known to be one
   std::uint16_t offset = 0;  // in_object: where the value lies in the instance
   std::uint16_t size = 0;
+  std::uint8_t usual = 0;  // in_object: detail::usual_values(), 0 for a complex number
 };
 
 extern TypeTable<ValueType> known_types;
