@@ -65,7 +65,7 @@ ValueType inspect_numpy(PyObject* value) {
         std::memcmp(reinterpret_cast<const char*>(value) + offset, view.buf, size) == 0 &&
         std::strstr(Py_TYPE(value)->tp_name, "void") == nullptr) {
       out.kind = ValueType::in_object;
-      out.offset = static_cast<std::uint16_t>(offset);
+      out.offset = static_cast<std::uint8_t>(offset);
       if (!out.is_complex) out.usual = detail::usual_values(size, out.value);
     }
   }

@@ -26,15 +26,16 @@ struct ValueType {
     array,  // of another library: is not passed
     buffer  // a class derived from Buffer
   } kind = unknown;
-  bool is_integer = false;
-  bool is_signed = false;
   // What a value of this type is; unknown for structures, which their size alone describes.
   ParamKind value = ParamKind::unknown;
-  bool is_complex = false;   // two numbers: passed for no parameter that is known to be one
-  std::uint16_t offset = 0;  // in_object: where the value lies in the instance
+  std::uint8_t usual = 0;   // in_object: detail::usual_values(), 0 for a complex number
+  std::uint8_t offset = 0;  // in_object: where the value lies in the instance
   std::uint16_t size = 0;
-  std::uint8_t usual = 0;  // in_object: detail::usual_values(), 0 for a complex number
+  bool is_integer : 1 = false;
+  bool is_signed : 1 = false;
+  bool is_complex : 1 = false;  // two numbers: passed for no parameter that is known to be one
 };
+static_assert(sizeof(ValueType) == 8, "an entry of the table has 16 bytes: finding it is a shift");
 
 extern TypeTable<ValueType> known_types;
 

@@ -258,9 +258,11 @@ PyObject* config_reduce(const LaunchConfig& c) {
   }
   const ValueType* const known = known_types.find(type);
   if (known == nullptr) return nullptr;
-  if ((known->usual & taken) == 0 && (known->kind != ValueType::in_object ||
-                                      known->size != param.size || !accepts(param.kind, *known)))
-    return nullptr;
+  if ((known->usual & taken) == 0) [[unlikely]] {  // of another size, or refused
+    if (known->kind != ValueType::in_object || known->size != param.size ||
+        !accepts(param.kind, *known))
+      return nullptr;
+  }
   return reinterpret_cast<char*>(value) + known->offset;
 }
 
