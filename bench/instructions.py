@@ -209,7 +209,7 @@ def device_key() -> str:
 
 def count_device(build: Path, library: Path, names: list[str], folder: Path) -> dict[str, float]:
     """Instructions per call of the CPU device, by name. There is one worker thread, and it sleeps meanwhile (held_workers.cpp)."""
-    program = build / "bench/cpp/overhead/bench_overhead_raw"
+    program = build / "bench/cpp/overhead/bench_overhead_counted"
     if not program.exists():
         raise SystemExit(f"{program} is missing: configure with -DCUCORE_BENCH=ON")
     environment = dict(os.environ, CUCORE_BENCH_ROWS=f",{','.join(names or DEVICE_ROWS)},", CUCORE_CPU_THREADS="1")

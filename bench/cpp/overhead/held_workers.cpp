@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// held_workers.cpp: keeps the workers of the CPU device asleep while bench_overhead_raw counts
+// held_workers.cpp: keeps the workers of the CPU device asleep while bench_overhead_counted counts
 // instructions, so that the calling thread does all the work: what a worker adds (spinning,
 // contention for locks, memory that another thread frees) differs between runs.
 #include <pthread.h>
@@ -33,8 +33,8 @@ const bool is_set = (bench::worker_hold = &kHold, true);
 
 }  // namespace
 
-/// Replaces that of the C library: std::condition_variable::notify_one() calls it. A program may not
-/// rely on how soon a thread wakes up, so a held wake-up is only a late one.
+/// Replaces that of the C library: std::condition_variable::notify_one() calls it. A program may
+/// not rely on how soon a thread wakes up, so a held wake-up is only a late one.
 extern "C" __attribute__((visibility("default"))) int pthread_cond_signal(
     pthread_cond_t* condition) noexcept {
   if (!is_holding.load(std::memory_order_relaxed)) return pthread_cond_broadcast(condition);

@@ -63,7 +63,7 @@ def test_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path) -> 
     if (
         shutil.which("valgrind") is None
         or build is None
-        or not (build / "bench/cpp/overhead/bench_overhead_raw").exists()
+        or not (build / "bench/cpp/overhead/bench_overhead_counted").exists()
     ):
         pytest.skip("needs valgrind and a build with tests or benchmarks")
     least: dict[str, float] = {}
