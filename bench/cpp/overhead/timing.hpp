@@ -161,9 +161,9 @@ class Suite {
 #ifdef CALLGRIND_DUMP_STATS_AT
     if (std::string{names}.find("," + name + ",") == std::string::npos) return;
     if (worker_hold == nullptr) return;
-    // The first turns start threads, warm caches and fill the calling thread's lists of free memory.
-    // A turn in which a worker was awake is repeated; calls that need no worker are repeated in
-    // vain.
+    // The first turns start threads, warm caches and fill the calling thread's lists of free
+    // memory. A turn in which a worker was awake is repeated; calls that need no worker are
+    // repeated in vain.
     for (int turn = 0, alone = 0;; ++turn) {
       if (turn > 0) worker_hold->begin();
       CALLGRIND_DUMP_STATS_AT("(between)");
