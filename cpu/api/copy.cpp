@@ -97,9 +97,10 @@ CUresult now(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemoryty
       function);
 }
 
-CUresult later(CUstream handle, CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src,
-               CUmemorytype src_kind, std::size_t bytes,
-               const char* function = __builtin_FUNCTION()) {
+// Not inlined, so that the guard is.
+[[gnu::noinline]] CUresult later(CUstream handle, CUdeviceptr dst, CUmemorytype dst_kind,
+                                 CUdeviceptr src, CUmemorytype src_kind, std::size_t bytes,
+                                 const char* function = __builtin_FUNCTION()) {
   return guarded(
       [&] {
         const Ref<Stream> stream = stream_of(handle);

@@ -13,7 +13,8 @@ using namespace cucpu::driver;
 
 namespace {
 
-void record(CUevent event_handle, CUstream stream_handle, unsigned flags) {
+[[gnu::always_inline]] inline void record(CUevent event_handle, CUstream stream_handle,
+                                          unsigned flags) {
   Event& event = object_of<Event>(event_handle);
   const Ref<Stream> stream = stream_of(stream_handle);
   require(flags <= CU_EVENT_RECORD_EXTERNAL);
@@ -25,7 +26,7 @@ void record(CUevent event_handle, CUstream stream_handle, unsigned flags) {
 
 CUresult query(CUevent handle) {
   Event& event = object_of<Event>(handle);
-  require(!event.captured(), CUDA_ERROR_CAPTURED_EVENT);
+  require(!event.is_captured(), CUDA_ERROR_CAPTURED_EVENT);
   usable(event.context());
   if (event.flags & CU_EVENT_INTERPROCESS)
     return ipc_event_is_over(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -79,7 +80,7 @@ CUresult cuEventSynchronize(CUevent handle) {
   return guarded(Parameters{handle}, [&] {
     Event& event = object_of<Event>(handle);
     require_capture_safe();
-    require(!event.captured(), CUDA_ERROR_CAPTURED_EVENT);
+    require(!event.is_captured(), CUDA_ERROR_CAPTURED_EVENT);
     usable(event.context());
     if (event.flags & CU_EVENT_INTERPROCESS) wait_for_ipc_event(event);
     if (const Ref<Point> point = event.point(); point && point->stream)

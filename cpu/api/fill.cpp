@@ -20,9 +20,10 @@ CUresult now(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned elemen
       function);
 }
 
-CUresult later(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element,
-               std::size_t width, std::size_t height, CUstream handle,
-               const char* function = __builtin_FUNCTION()) {
+// Not inlined, so that the guard is.
+[[gnu::noinline]] CUresult later(CUdeviceptr dst, std::size_t pitch, unsigned value,
+                                 unsigned element, std::size_t width, std::size_t height,
+                                 CUstream handle, const char* function = __builtin_FUNCTION()) {
   return guarded(
       [&] {
         const Ref<Stream> stream = stream_of(handle);

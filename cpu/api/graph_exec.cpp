@@ -110,7 +110,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     const Ref<Stream> stream = stream_of(stream_handle);
     require_not_capturing(*stream);  // as on an H200: graph launches cannot be captured
     exec.launch(*stream);
-    if (settings().blocking_launches) [[unlikely]] {
+    if (has_blocking_launches()) [[unlikely]] {
       stream->wait(stream->submitted());
       usable(context_of(*stream));
     }

@@ -42,7 +42,7 @@ void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, vo
   require(op->module->context() == &context_of(*stream), CUDA_ERROR_INVALID_HANDLE);
   const std::vector<Ref<Event>> events =
       op->attributes.empty() ? std::vector<Ref<Event>>{} : events_for(*op);
-  if (capture_node(*stream, op)) {
+  if (is_capture_active() && capture_node(*stream, op)) {
     for (const Ref<Event>& event : events) capture_record(*stream, *event, false);
     return;
   }
@@ -50,7 +50,7 @@ void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, vo
   op->function->is_loaded.store(true, std::memory_order_relaxed);
   const std::uint64_t number = stream->submit(std::move(op));
   for (const Ref<Event>& event : events) event->record(*stream);
-  if (settings().blocking_launches) [[unlikely]] {
+  if (has_blocking_launches()) [[unlikely]] {
     stream->wait(number);
     usable(context_of(*stream));
   }

@@ -3,12 +3,20 @@
 // cpu/graph/capture.cpp implements it.
 #pragma once
 
+#include <atomic>
+
 #include "cpu/exec/ops.hpp"
 
 namespace cucpu::driver {
 
 class Context;
 class Event;
+
+/// The number of active captures. Hot paths test it before they make what capture_node() needs.
+extern std::atomic<int> g_active_captures;
+inline bool is_capture_active() noexcept {
+  return g_active_captures.load(std::memory_order_acquire) != 0;
+}
 
 /// Adds the operation to the graph when the stream is capturing, and returns true. Fails when the
 /// capture is invalid, or when a blocking stream is capturing and the stream is the legacy default

@@ -104,6 +104,9 @@ Context& context_of(CUcontext handle);
 inline Context& context_of(const Task& task) noexcept {
   return static_cast<Context&>(task.context());
 }
+inline Context& context_of(const Stream& stream) noexcept {  // not a virtual call
+  return static_cast<Context&>(stream.context());
+}
 Context& usable(Context& context);  ///< fails as current_context() does
 
 void push_context(Context& context);

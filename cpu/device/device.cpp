@@ -23,7 +23,6 @@ Process& process() {
 }  // namespace
 
 const Settings& settings() noexcept { return process().settings; }
-int device_count() noexcept { return static_cast<int>(process().devices.size()); }
 
 Device& device_of(CUdevice ordinal) {
   auto& devices = process().devices;
@@ -57,6 +56,8 @@ void initialize_process() {
     device_uuid(physical, device->uuid);
     p.devices.push_back(std::move(device));
   }
+  g_device_count = static_cast<int>(p.devices.size());
+  g_blocking_launches = p.settings.blocking_launches;
 }
 
 std::uint32_t target_of(const Device& device) {

@@ -37,7 +37,13 @@ struct Device {
 };
 
 const Settings& settings() noexcept;
-int device_count() noexcept;
+/// Copies of what every launch tests.
+inline std::atomic<int> g_device_count{0};
+inline std::atomic<bool> g_blocking_launches{false};  ///< Settings::blocking_launches
+inline int device_count() noexcept { return g_device_count.load(std::memory_order_relaxed); }
+inline bool has_blocking_launches() noexcept {
+  return g_blocking_launches.load(std::memory_order_relaxed);
+}
 Device& device_of(CUdevice ordinal);  ///< fails with 101
 inline bool is_device(CUdevice ordinal) noexcept {
   return ordinal >= 0 && ordinal < device_count();

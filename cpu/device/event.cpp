@@ -22,11 +22,16 @@ Ref<Point> Event::point() const {
   return point_;
 }
 
-void Event::set_point(Ref<Point> point) {
+[[gnu::always_inline]] inline void Event::replace(Ref<Point>& point) {
   const std::lock_guard lock{mutex_};
-  point_ = std::move(point);
+  std::swap(point_, point);  // the old one is destroyed after the lock is released
+  if (!is_captured()) [[likely]]
+    return;
   captured_ = nullptr;
+  is_captured_ = false;
 }
+
+void Event::set_point(Ref<Point> point) { replace(point); }
 
 Ref<Object> Event::captured() const {
   const std::lock_guard lock{mutex_};
@@ -36,6 +41,7 @@ Ref<Object> Event::captured() const {
 void Event::set_captured(Ref<Object> mark) {
   const std::lock_guard lock{mutex_};
   captured_ = std::move(mark);
+  is_captured_ = captured_.get() != nullptr;
 }
 
 void Event::record(Stream& stream) {
@@ -45,12 +51,13 @@ void Event::record(Stream& stream) {
                          ? context_of(stream).blocking_streams_with_work().empty()
                          : !stream.is_blocking() || context_of(stream).legacy_stream().drained());
   if (idle) {
-    point->nanoseconds = now_ns();  // nothing to wait for: complete at once
+    // Nothing to wait for: complete at once. set_point() publishes the time.
+    point->nanoseconds.store(now_ns(), std::memory_order_relaxed);
   } else {
     point->stream = Ref<Stream>{&stream};
     point->number = stream.submit(make_object<RecordOp>(point));
   }
-  set_point(std::move(point));
+  replace(point);
   if (operations::are_checked()) [[unlikely]]
     operations::recorded(this, view_of(stream));
   if (flags & CU_EVENT_INTERPROCESS) publish_ipc_record(*this, stream);

@@ -2,6 +2,7 @@
 // cpu/device/event.hpp: events: the last recorded point in a stream.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 
 #include "cpu/device/context.hpp"
@@ -26,6 +27,9 @@ class Event final : public Handled<Event, CUevent, Kind::event>, public ContextR
   /// Not null when the last record was captured: the graph nodes that it stands for. A record
   /// outside of a capture clears it.
   [[nodiscard]] Ref<Object> captured() const;
+  [[nodiscard]] bool is_captured() const noexcept {
+    return is_captured_.load(std::memory_order_acquire);
+  }
   void set_captured(Ref<Object> mark);
 
   /// Records in a stream that is not capturing; also for other processes.
@@ -36,10 +40,13 @@ class Event final : public Handled<Event, CUevent, Kind::event>, public ContextR
   void record_all(Context& context);
 
  private:
+  void replace(Ref<Point>& point);  // swaps them
+
   Ref<Context> context_;
   mutable std::mutex mutex_;
   Ref<Point> point_;
   Ref<Object> captured_;
+  std::atomic<bool> is_captured_{false};  // captured_ is not null; read without the lock
 };
 
 }  // namespace cucpu::driver

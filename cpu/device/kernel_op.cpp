@@ -17,6 +17,14 @@
 namespace cucpu::driver {
 namespace {
 
+[[noreturn, gnu::cold, gnu::noinline]] void fail_for_missing_bytes(const cucpu::KernelInfo& info,
+                                                                   std::size_t needed,
+                                                                   std::size_t given) {
+  fail(CUDA_ERROR_INVALID_VALUE,
+       "kernel " + info.name + " takes " + std::to_string(info.params.size()) + " parameters of " +
+           std::to_string(needed) + " bytes; the launch gives " + std::to_string(given) + " bytes");
+}
+
 /// Copies the caller's arguments into one packed block.
 cucpu::ParamBlock pack(const cucpu::KernelInfo& info, void** kernel_params, void** extra) {
   cucpu::ParamBlock block(info.param_bytes);
@@ -43,11 +51,7 @@ cucpu::ParamBlock pack(const cucpu::KernelInfo& info, void** kernel_params, void
   }
   if (info.params.empty()) return block;
   const std::size_t needed = info.params.back().offset + info.params.back().size;
-  if (!buffer || bytes < needed)
-    fail(CUDA_ERROR_INVALID_VALUE, "kernel " + info.name + " takes " +
-                                       std::to_string(info.params.size()) + " parameters of " +
-                                       std::to_string(needed) + " bytes; the launch gives " +
-                                       std::to_string(buffer ? bytes : 0) + " bytes");
+  if (!buffer || bytes < needed) fail_for_missing_bytes(info, needed, buffer ? bytes : 0);
   std::memcpy(block.data(), buffer, std::min<std::size_t>(bytes, block.size()));
   return block;
 }
@@ -78,6 +82,7 @@ void check_cluster(const Function& function, cucpu::LaunchShape& shape, bool giv
   } else if (info.explicit_cluster) {
     require(given, CUDA_ERROR_INVALID_CLUSTER_SIZE);
   }
+  if (shape.cluster == cucpu::Dim3{}) return;  // no cluster: nothing limits it
   const auto [x, y, z] = shape.cluster;
   require(x > 0 && y > 0 && z > 0, CUDA_ERROR_INVALID_VALUE);
   require(limits_of(function).major >= 9 || shape.cluster.volume() == 1,
@@ -124,9 +129,10 @@ trace::Label KernelOp::label() const {
 Progress KernelOp::run(Task& task) {
   // A node of a graph may belong to another device than the stream that the graph runs in.
   Context* const home = module->context();
-  auto launch = ready ? std::move(ready) : make_launch(home ? *home : context_of(task));
-  const auto run = make_object<GridRun>(std::move(launch), task);
-  run->keep(module);
+  const bool runs_once = ready != nullptr;
+  const auto run = make_object<GridRun>(
+      runs_once ? std::move(ready) : make_launch(home ? *home : context_of(task)), task);
+  run->keep(runs_once ? std::move(module) : module);
   if (operations::are_checked()) [[unlikely]]
     operations::starts_launch(&run->launch());
   context_of(task).add_running(*run);

@@ -14,7 +14,7 @@
 namespace cucpu::driver {
 
 std::uint64_t submit(Stream& stream, Ref<NodeOp> op) {
-  if (capture_node(stream, op)) return 0;
+  if (is_capture_active() && capture_node(stream, op)) return 0;
   return stream.submit(std::move(op));
 }
 

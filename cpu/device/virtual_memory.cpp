@@ -7,13 +7,11 @@
 #include <iterator>
 
 #include "cpu/device/memory.hpp"
+#include "cpu/mem/immortal.hpp"
 
 namespace cucpu::driver {
 
-VirtualMemory& virtual_memory() {
-  static VirtualMemory& s = *new VirtualMemory;
-  return s;
-}
+VirtualMemory& virtual_memory() { return Immortal<VirtualMemory>::get(); }
 
 std::vector<std::map<std::uintptr_t, Mapping>::iterator> mappings(VirtualMemory& s,
                                                                   std::uintptr_t address,

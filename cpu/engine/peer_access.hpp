@@ -36,7 +36,7 @@ class PeerAccessScope {
   PeerAccessScope(const PeerAccessScope&) = delete;
   PeerAccessScope& operator=(const PeerAccessScope&) = delete;
   static const void*& current() noexcept {
-    static thread_local const void* accessor = nullptr;
+    __attribute__((tls_model("initial-exec"))) static thread_local const void* accessor = nullptr;
     return accessor;
   }
 };

@@ -4,7 +4,8 @@
 
 namespace cucpu::driver {
 
-/// True while this thread runs a host function or a stream callback.
-extern thread_local bool t_in_callback;
+/// True while this thread runs a host function or a stream callback. Every call of the API tests
+/// it: the initial-exec model and constinit make that one load.
+extern constinit thread_local bool t_in_callback __attribute__((tls_model("initial-exec")));
 
 }  // namespace cucpu::driver

@@ -8,9 +8,11 @@
 
 namespace cucpu::driver {
 
-void OpTrace::start(const Op& op, const Task& task, std::uint64_t arrow) {
+void OpTrace::start(const Op& op, const Task& task, std::uint64_t number) {
   const std::int64_t begin = trace::now();
   open_ = std::make_unique<Open>(Open{op.label(), task.track(), begin});
+  const std::uint64_t arrow =
+      number == 0 ? 0 : arrow_number(trace::stream_of(open_->track), number);
   if (arrow != 0) trace::end_arrow(open_->track, arrow, begin);
   if (!trace::has(trace::kObserver)) return;
   trace::Work& work = open_->label.work;

@@ -12,10 +12,10 @@ namespace cucpu::driver {
 /// Belongs to a task. While the timeline is off it costs the test of a flag and of a pointer.
 class OpTrace {
  public:
-  /// Before the operation runs. `arrow`: its number where it was queued, 0 for none.
-  void begin(const Op& op, const Task& task, std::uint64_t arrow = 0) {
+  /// Before the operation runs. `number`: its number in the stream `task`, 0 for none.
+  void begin(const Op& op, const Task& task, std::uint64_t number = 0) {
     if (trace::is_on()) [[unlikely]]
-      start(op, task, arrow);
+      start(op, task, number);
   }
   /// After it has ended.
   void end() noexcept {
@@ -30,8 +30,8 @@ class OpTrace {
     std::int64_t begin;
     bool observed = false;
   };
-  void start(const Op&, const Task&, std::uint64_t arrow);
-  void finish() noexcept;
+  [[gnu::cold]] void start(const Op&, const Task&, std::uint64_t number);
+  [[gnu::cold]] void finish() noexcept;
   std::unique_ptr<Open> open_;
 };
 

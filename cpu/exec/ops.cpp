@@ -21,7 +21,7 @@
 
 namespace cucpu::driver {
 
-thread_local bool t_in_callback = false;
+constinit thread_local bool t_in_callback = false;
 
 namespace {
 

@@ -2,8 +2,9 @@
 // Stream queues.
 #include "cpu/exec/stream.hpp"
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "cpu/exec/execution_context.hpp"
@@ -26,9 +27,9 @@ operations::StreamView view_of(const Stream& stream) noexcept {
 }
 
 std::int64_t now_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  timespec time{};  // as std::chrono::steady_clock, with one call less
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 Progress WaitOp::run(Task& task) {
@@ -49,23 +50,21 @@ Stream::Stream(ExecutionContext& context, StreamRole role, unsigned flags, int p
 
 Stream::~Stream() { operations::ends(static_cast<const Task*>(this)); }
 
-bool Stream::is_blocking() const noexcept {
-  return role_ != StreamRole::legacy && !(flags_ & CU_STREAM_NON_BLOCKING);
-}
-
 std::uint64_t Stream::push(Ref<Op> op) {
   ThreadPool::instance().start();
   bool idle = false;
   std::uint64_t number;
-  const std::int64_t queued = trace::is_on() ? trace::now() : 0;  // it may run at once
+  const bool is_watched = trace::is_on() || operations::are_checked();
+  const std::int64_t queued =
+      is_watched && trace::is_on() ? trace::now() : 0;  // it may run at once
   {
     const std::lock_guard lock{mutex_};
     queue_.push_back(std::move(op));
     number = submitted_.load(std::memory_order_relaxed) + 1;
-    if (operations::are_checked()) [[unlikely]]
-      operations::submitted(view_of(*this), number);
-    if (queued != 0) [[unlikely]]
-      trace::note_queued(arrow_number(id_, number));
+    if (is_watched) [[unlikely]] {
+      if (operations::are_checked()) operations::submitted(view_of(*this), number);
+      if (queued != 0) trace::note_queued(arrow_number(id_, number));
+    }
     submitted_.store(number, std::memory_order_release);
     if (!active_) {
       active_ = idle = true;
@@ -243,7 +242,7 @@ void Stream::advance(std::uint64_t until) noexcept {
     Progress progress = Progress::done;
     if (!context_->is_broken() || op->runs_after_error()) {
       try {
-        trace_.begin(*op, *this, arrow_number(id_, completed_.load(std::memory_order_relaxed) + 1));
+        trace_.begin(*op, *this, completed_.load(std::memory_order_relaxed) + 1);
         if (operations::are_checked()) [[unlikely]] {
           const Task* const task = this;
           operations::runs(task, id_, completed_.load(std::memory_order_relaxed) + 1);

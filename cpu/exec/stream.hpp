@@ -57,8 +57,10 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   [[nodiscard]] ExecutionContext& context() const noexcept override { return *context_; }
   [[nodiscard]] StreamRole role() const noexcept { return role_; }
   [[nodiscard]] unsigned flags() const noexcept { return flags_; }
-  [[nodiscard]] bool is_blocking()
-      const noexcept;  ///< takes part in the legacy stream's implicit waits
+  /// Whether it takes part in the legacy stream's implicit waits.
+  [[nodiscard]] bool is_blocking() const noexcept {
+    return role_ != StreamRole::legacy && !(flags_ & CU_STREAM_NON_BLOCKING);
+  }
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   void drive() noexcept override;
   [[nodiscard]] trace::Track track() const noexcept override { return trace::stream_track(id_); }

@@ -9,12 +9,13 @@
 #include "cpu/base/numa.hpp"
 #include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/exec/execution_context.hpp"
+#include "cpu/mem/immortal.hpp"
 
 namespace cucpu::driver {
 namespace {
 
-thread_local bool t_worker = false;
-thread_local Task* t_task = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local bool t_worker = false;
+__attribute__((tls_model("initial-exec"))) thread_local Task* t_task = nullptr;
 
 // How long one idle worker spins before it sleeps: longer than the time between two launches of a
 // program.
@@ -46,10 +47,7 @@ void spin_then_lock(std::unique_lock<std::mutex>& lock) {
 
 }  // namespace
 
-ThreadPool& ThreadPool::instance() {
-  static ThreadPool& pool = *new ThreadPool;  // never destroyed: its threads are never joined
-  return pool;
-}
+ThreadPool& ThreadPool::instance() { return Immortal<ThreadPool>::get(); }
 
 std::unique_lock<std::mutex> ThreadPool::lock_mutex() {
   std::unique_lock lock{mutex_, std::defer_lock};

@@ -44,9 +44,10 @@ class Capture final : public Object {
   std::optional<Recapture> recapture;
 };
 
+std::atomic<int> g_active_captures{0};
+
 namespace {
 
-std::atomic<int> g_active{0};  // number of active captures; 0 makes every check one load
 std::atomic<std::uint64_t> g_next_id{1};
 
 struct State {
@@ -174,7 +175,7 @@ void finish(Capture& capture) {
   const Ref<Capture> keep{&capture};
   for (auto& stream : capture.streams) stream->capture.store(nullptr, std::memory_order_release);
   capture.streams.clear();
-  if (state().captures.erase(keep)) --g_active;
+  if (state().captures.erase(keep)) --g_active_captures;
 }
 
 /// Destroys the graph of a failed capture and its nodes, whose handles own references, even if the
@@ -222,7 +223,7 @@ void begin_capture(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph,
   capture->tails[&stream].edges = std::move(edges);
   capture->streams.emplace_back(&stream);
   state().captures.insert(capture);
-  ++g_active;
+  ++g_active_captures;
   stream.capture.store(capture.get(), std::memory_order_release);
 }
 
@@ -310,7 +311,7 @@ CUstreamCaptureMode exchange_capture_mode(CUstreamCaptureMode mode) noexcept {
 }
 
 bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+  if (!is_capture_active()) [[likely]]
     return false;
   const std::lock_guard lock{graph_mutex()};
   if (is_capturing(stream)) {
@@ -323,9 +324,8 @@ bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
 }
 
 void require_capture_safe() {
-  if (!CUCORE_PROTECTION("capture-forbids-unsafe-calls") ||
-      g_active.load(std::memory_order_acquire) == 0 || t_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-      [[likely]]
+  if (!CUCORE_PROTECTION("capture-forbids-unsafe-calls") || !is_capture_active() ||
+      t_mode == CU_STREAM_CAPTURE_MODE_RELAXED) [[likely]]
     return;
   const std::lock_guard lock{graph_mutex()};
   for (const auto& capture : state().captures) {
@@ -340,7 +340,7 @@ void require_capture_safe() {
 }
 
 void require_not_capturing(Stream& stream) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+  if (!is_capture_active()) [[likely]]
     return;
   const std::lock_guard lock{graph_mutex()};
   if (is_capturing(stream)) {
@@ -351,7 +351,7 @@ void require_not_capturing(Stream& stream) {
 }
 
 void require_not_capturing(Context& context) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+  if (!is_capture_active()) [[likely]]
     return;
   const std::lock_guard lock{graph_mutex()};
   for (const auto& capture : state().captures)
@@ -383,7 +383,7 @@ void break_captures_into(const Graph& graph) noexcept {
 }
 
 void abandon_capture(Stream& stream) noexcept {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+  if (!is_capture_active()) [[likely]]
     return;
   Ref<Capture> ended;
   {
@@ -400,7 +400,7 @@ void abandon_capture(Stream& stream) noexcept {
 }
 
 bool capture_record(Stream& stream, Event& event, bool external) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+  if (!is_capture_active()) [[likely]]
     return false;
   const std::lock_guard lock{graph_mutex()};
   if (!is_capturing(stream)) return false;
@@ -421,7 +421,7 @@ bool capture_record(Stream& stream, Event& event, bool external) {
 }
 
 bool capture_wait(Stream& stream, Event& event, bool external) {
-  if (g_active.load(std::memory_order_acquire) == 0 && !event.captured()) [[likely]]
+  if (!is_capture_active() && !event.is_captured()) [[likely]]
     return false;
   const std::lock_guard lock{graph_mutex()};
   const bool capturing = is_capturing(stream);
@@ -459,7 +459,7 @@ bool capture_wait(Stream& stream, Event& event, bool external) {
 }
 
 CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProps& pool) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+  if (!is_capture_active()) [[likely]]
     return 0;
   const std::lock_guard lock{graph_mutex()};
   if (!is_capturing(stream)) return 0;
@@ -474,7 +474,7 @@ CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProp
 }
 
 bool capture_free(Stream& stream, CUdeviceptr address) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+  if (!is_capture_active()) [[likely]]
     return false;
   const std::lock_guard lock{graph_mutex()};
   if (!is_capturing(stream)) return false;

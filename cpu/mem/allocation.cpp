@@ -12,6 +12,7 @@
 
 #include "cpu/mem/address_space.hpp"
 #include "cpu/mem/host_stack.hpp"
+#include "cpu/mem/immortal.hpp"
 #include "protection.hpp"
 
 namespace cucpu::driver {
@@ -128,10 +129,7 @@ AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budge
   return record;
 }
 
-MemoryMap& MemoryMap::instance() {
-  static MemoryMap& map = *new MemoryMap;
-  return map;
-}
+MemoryMap& MemoryMap::instance() { return Immortal<MemoryMap>::get(); }
 
 void MemoryMap::insert(const AllocationRef& allocation) {
   if (allocation->id == 0) allocation->id = g_next_id.fetch_add(1, std::memory_order_relaxed);

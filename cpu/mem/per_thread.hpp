@@ -40,7 +40,9 @@ class PerThread {
     if (pthread_setspecific(key, object.get()) != 0) throw std::bad_alloc{};
     return *(current_ = object.release());
   }
-  static inline thread_local T* current_ = nullptr;
+  // Initial-exec: read without a function call.
+  __attribute__((tls_model("initial-exec"))) static inline constinit thread_local T* current_ =
+      nullptr;
 };
 
 }  // namespace cucpu

@@ -169,6 +169,8 @@ std::span<const ParamInfo> Kernel::params() const {
       }
       read_kinds(state, params);
       state.params_size = params.empty() ? 0 : params.back().offset + params.back().size;
+      for (std::size_t i = 0; i < std::min(params.size(), state.usual.size()); ++i)
+        state.usual[i] = detail::usual_values(params[i].size, params[i].kind);
       state.params = std::move(params);
       state.params_read.store(true, std::memory_order_release);
     }

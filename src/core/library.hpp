@@ -2,7 +2,9 @@
 // library.hpp: a library loaded into the driver, and the state that all copies of a Kernel share.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,6 +58,19 @@ class Library {
   const std::shared_ptr<const CodeImage> image_;
 };
 
+/// The values of four and eight bytes that most parameters take, as bits: one test compares size
+/// and kind of an argument with those of a parameter.
+enum UsualValues : std::uint8_t { kWord64 = 1, kWord32 = 2, kFloat64 = 4, kFloat32 = 8 };
+/// Those of a size and kind; 0 for other sizes. A parameter takes an argument if they have a bit in
+/// common, as is_compatible() says.
+constexpr std::uint8_t usual_values(std::size_t size, ParamKind kind) noexcept {
+  if (size != 4 && size != 8) return 0;
+  const int words = kind == ParamKind::floating ? 0 : size == 8 ? kWord64 : kWord32;
+  const bool is_number = kind == ParamKind::floating || kind == ParamKind::unknown;
+  const int floats = !is_number ? 0 : size == 8 ? kFloat64 : kFloat32;
+  return static_cast<std::uint8_t>(words | floats);
+}
+
 /// A kernel as a function of one context, which launches faster than the CUkernel itself.
 struct ContextFunction {
   unsigned long long context;  // from cuCtxGetId: never reused for another context
@@ -100,6 +115,7 @@ struct alignas(64) KernelState {
   std::size_t params_size = 0;
   // Singly linked list; entries are added at the head and never removed.
   std::atomic<const ContextFunction*> functions{nullptr};
+  std::array<std::uint8_t, 16> usual{};  // usual_values() of the first parameters; as `params`
 
   // Empty, or one per parameter; final together with `params`.
   std::vector<std::string> param_names;

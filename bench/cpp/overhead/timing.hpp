@@ -69,6 +69,14 @@ class Suite;
 /// If set, serve() calls this instead of measuring: least.cpp passes the calls to Python.
 inline void (*hand_over)(Suite&) = nullptr;
 
+/// Keeps the workers of the CPU device asleep (held_workers.cpp).
+struct WorkerHold {
+  void (*begin)();
+  bool (*is_effective)();  ///< a worker would have been woken
+  void (*end)();
+};
+inline const WorkerHold* worker_hold = nullptr;
+
 /// A call that serve() passes on. A call that creates an object for another call has two parts; a
 /// sequence has a third one, `call`, between them.
 struct Row {
@@ -146,18 +154,27 @@ class Suite {
 
   [[nodiscard]] std::vector<Row>& rows() { return rows_; }  ///< for hand_over
 
-  /// Under callgrind (bench/instructions.py --device): counts a hundred calls and their queued work
-  /// on all threads. `names` are the selected rows, each between commas.
+  /// Under callgrind (bench/instructions.py --device): counts a hundred calls and the execution of
+  /// what they queue, on the calling thread. `names` are the selected rows, each between commas.
   template <typename Call, typename Drain>
   static void count(const std::string& name, const char* names, Call call, Drain drain) {
 #ifdef CALLGRIND_DUMP_STATS_AT
     if (std::string{names}.find("," + name + ",") == std::string::npos) return;
-    for (int turn = 0; turn < 2; ++turn) {  // the first one warms caches and starts threads
+    if (worker_hold == nullptr) return;
+    // The first turns start threads, warm caches and fill the calling thread's lists of free
+    // memory. A turn in which a worker was awake is repeated; calls that need no worker are
+    // repeated in vain.
+    for (int turn = 0, alone = 0;; ++turn) {
+      if (turn > 0) worker_hold->begin();
       CALLGRIND_DUMP_STATS_AT("(between)");
       for (int i = 0; i < 100; ++i) call();
       drain();
+      alone = worker_hold->is_effective() ? alone + 1 : 0;
+      const bool is_last = alone == 2 || turn == 6;
+      if (is_last) CALLGRIND_DUMP_STATS_AT(name.c_str());
+      if (turn > 0) worker_hold->end();
+      if (is_last) break;
     }
-    CALLGRIND_DUMP_STATS_AT(name.c_str());
 #else
     (void)name, (void)names, (void)call, (void)drain;
 #endif

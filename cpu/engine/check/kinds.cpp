@@ -4,6 +4,7 @@
 
 #include <fnmatch.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -103,7 +104,12 @@ bool Options::suppressed(Kind kind, std::string_view kernel, std::string_view li
   return false;
 }
 
-unsigned kinds_in_environment() noexcept {
+namespace {
+
+constexpr unsigned kUnread = ~0U;
+constinit std::atomic<unsigned> g_kinds{kUnread};
+
+[[gnu::noinline, gnu::cold]] unsigned read_kinds() noexcept {
   static const unsigned kinds = [] {
     try {
       return Options::from_environment().kinds;
@@ -111,7 +117,15 @@ unsigned kinds_in_environment() noexcept {
       return 0U;
     }
   }();
+  g_kinds.store(kinds, std::memory_order_relaxed);
   return kinds;
+}
+
+}  // namespace
+
+unsigned kinds_in_environment() noexcept {
+  const unsigned known = g_kinds.load(std::memory_order_relaxed);
+  return known != kUnread ? known : read_kinds();
 }
 
 }  // namespace cucpu::check

@@ -144,8 +144,10 @@ struct Cluster {
   std::uint32_t blocks_left = 0;
   std::byte* arena = nullptr;  ///< shared memory of the blocks, at the end, between guard pages
   std::size_t arena_bytes = 0;
-  std::byte* end = nullptr;  ///< the end of the accessible part
-  std::size_t room = 0;      ///< the size of the accessible part
+  std::byte* end = nullptr;       ///< the end of the accessible part
+  std::size_t room = 0;           ///< the size of the accessible part
+  std::size_t stride = 0;         ///< between the shared memory of two blocks; 0: not laid out
+  std::size_t scratch_bytes = 0;  ///< of the block with the least
 };
 
 }  // namespace cucpu

@@ -22,6 +22,10 @@ class Claims {
     exhausted_ = false;
     finished_ = 0;
   }
+  /// Whether next() has returned false, and nothing was put back.
+  [[nodiscard]] bool is_exhausted() const noexcept {
+    return exhausted_ && claimed_.first == claimed_.last;
+  }
   /// The next cluster to start; false when the grid has none left.
   bool next(std::uint64_t& cluster) noexcept {
     if (claimed_.first == claimed_.last) {

@@ -49,23 +49,17 @@ void StackPool::unmap_all() noexcept {
   for (const Slab& slab : slabs_) munmap(slab.address, slab.bytes);
   slabs_.clear();
   free_.clear();
+  mapped_ = 0;
 }
 
-void StackPool::configure(std::size_t size, bool guarded) {
+void StackPool::reconfigure(std::size_t size, bool guarded) {
+  configured_ = size;
   size = std::bit_ceil(std::max<std::size_t>(size, 64 * 1024));
   if (size <= size_ && size_ <= 4 * size && (guarded_ || !guarded))
     return;  // keep the mapped stacks
   unmap_all();
   size_ = size;
   guarded_ = guarded;
-}
-
-void StackPool::trim() {
-  constexpr std::size_t kKeep = std::size_t{1}
-                                << 30;  // of address space; a stack uses a page or two of it
-  std::size_t held = 0;
-  for (const Slab& slab : slabs_) held += slab.bytes;
-  if (held > kKeep) unmap_all();
 }
 
 Stack StackPool::acquire() {
@@ -77,6 +71,7 @@ Stack StackPool::acquire() {
     if (memory == MAP_FAILED) throw std::bad_alloc{};
     auto* base = static_cast<std::byte*>(memory);
     slabs_.push_back({base, stride * count});
+    mapped_ += stride * count;
     for (std::size_t i = count; i-- > 0;) {
       // Without a guard page (the process is out of mappings) the stack is not used.
       if ((guarded_ || i == 0) && CUCORE_PROTECTION("guard-page-below-stack") &&

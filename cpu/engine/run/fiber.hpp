@@ -46,18 +46,28 @@ class StackPool {
   /// Sets the size of stacks, at least `size` bytes. No stack may be in use. Guarded: every stack
   /// has a guard page, for code that may recurse. A guard page costs two of the limited number of
   /// mappings of a process, so stacks with a known bound have none.
-  void configure(std::size_t size, bool guarded);
+  void configure(std::size_t size, bool guarded) {
+    if (size != configured_ || (guarded && !guarded_)) reconfigure(size, guarded);
+  }
   [[nodiscard]] Stack acquire();  ///< Throws std::bad_alloc.
   void release(Stack);
-  void trim();  ///< Unmaps all stacks if they are large in total. No stack may be in use.
+  /// Unmaps all stacks if they are large in total. No stack may be in use.
+  void trim() {
+    constexpr std::size_t kKeep = std::size_t{1} << 30;  // of address space; a stack uses a page or
+                                                         // two of it
+    if (mapped_ > kKeep) unmap_all();
+  }
 
  private:
+  void reconfigure(std::size_t size, bool guarded);
   void unmap_all() noexcept;
   struct Slab {
     std::byte* address;
     std::size_t bytes;
   };
   std::size_t size_ = 0;
+  std::size_t configured_ = ~std::size_t{0};  ///< the size that `size_` was chosen for
+  std::size_t mapped_ = 0;                    ///< bytes of all slabs
   bool guarded_ = false;
   std::vector<Slab> slabs_;
   std::vector<Stack> free_;

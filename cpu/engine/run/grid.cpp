@@ -18,7 +18,9 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
               code_->has_schedule_points},
       shape_{shape},
       params_{params},
-      clusters_{shape.grid.volume() / std::max<std::uint64_t>(1, shape.cluster.volume())},
+      clusters_{shape.cluster == Dim3{}
+                    ? shape.grid.volume()
+                    : shape.grid.volume() / std::max<std::uint64_t>(1, shape.cluster.volume())},
       // Blocks that wait for others rely on earlier blocks to be resident.
       unclaimed_{clusters_, shape.cooperative || code_->waits_for_blocks || code_->debug} {
   static std::atomic<std::uint64_t> ids{0};

@@ -2,6 +2,7 @@
 // cpu/engine/run/resident_pool.hpp: the memory of resident clusters.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -31,6 +32,8 @@ class ResidentPool {
   }
 
  private:
+  /// Gives a cluster its blocks, and memory to them.
+  void lay_out(Cluster&, std::uint32_t count, std::size_t stride, std::size_t scratch_bytes);
   void map_shared(Cluster&, std::size_t bytes);
 
   SharedMemoryArena shared_arena_;
@@ -41,8 +44,17 @@ class ResidentPool {
 };
 
 /// Static shared memory, and dynamic shared memory at its aligned offset.
-std::uint32_t shared_bytes(const Code&, const LaunchShape&);
+inline std::uint32_t shared_bytes(const Code& code, const LaunchShape& shape) {
+  if (shape.dynamic_shared_bytes == 0) return code.static_shared_bytes;
+  return std::max(code.dynamic_shared_offset, code.static_shared_bytes) +
+         shape.dynamic_shared_bytes;
+}
 /// %reserved_smem_offset_1: the offset of the reserved bytes after the block's own shared memory.
-std::uint32_t reserved_shared_offset(const Code&, const LaunchShape&);
+inline std::uint32_t reserved_shared_offset(const Code& code, const LaunchShape& shape) {
+  // Check mode reports accesses to this gap: no variable lies there.
+  constexpr std::uint32_t kAlign = 128, kGap = 4096;
+  return (shared_bytes(code, shape) + kAlign - 1) / kAlign * kAlign +
+         (code.make_observer ? kGap : 0);
+}
 
 }  // namespace cucpu

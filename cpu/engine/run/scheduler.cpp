@@ -84,9 +84,13 @@ Fiber* Scheduler::start_fiber_on(Stack stack) {
   Fiber& fiber = block.fibers[linear];
   fiber.block = &block;
   fiber.stack = stack;
-  const Dim3 d = worker_.grid().shape().block;
-  fiber.thread = {
-      &block.context, {linear % d.x, linear / d.x % d.y, linear / (d.x * d.y)}, linear, 0};
+  fiber.thread = {&block.context, {0, 0, 0}, linear, 0};
+  if (linear != 0) {
+    const Dim3 d = worker_.grid().shape().block;
+    fiber.thread.tid[0] = linear % d.x;
+    fiber.thread.tid[1] = linear / d.x % d.y;
+    fiber.thread.tid[2] = linear / (d.x * d.y);
+  }
   yields_ = 0;
   return &fiber;
 }
@@ -217,17 +221,24 @@ void Scheduler::place(Block& block, std::uint64_t index, std::uint32_t rank) {
   Grid& grid = worker_.grid();
   const LaunchShape& shape = grid.shape();
   const Code& code = worker_.code();
+  const std::uint32_t processors = nsmid();
   if (code.fills_scratch && code.scratch_bytes > 0)
     std::memset(block.scratch, 0x5a, code.scratch_bytes);
   const Dim3 c = shape.cluster;
-  const Dim3 in{rank % c.x, rank / c.x % c.y, rank / (c.x * c.y)};
-  const std::uint64_t gx = shape.grid.x / c.x, gy = shape.grid.y / c.y;
+  // Divisions are slow, and most grids have no clusters.
+  Dim3 in{0, 0, 0}, at{0, 0, 0};
+  if (rank != 0) in = {rank % c.x, rank / c.x % c.y, rank / (c.x * c.y)};
+  if (index != 0) {
+    const std::uint64_t gx = c.x == 1 ? shape.grid.x : shape.grid.x / c.x;
+    const std::uint64_t gy = c.y == 1 ? shape.grid.y : shape.grid.y / c.y;
+    const std::uint64_t row = index / gx;
+    at = {static_cast<std::uint32_t>(index - row * gx), static_cast<std::uint32_t>(row % gy),
+          static_cast<std::uint32_t>(row / gy)};
+  }
   block.context = {
       .grid = {shape.grid.x, shape.grid.y, shape.grid.z},
       .block = {shape.block.x, shape.block.y, shape.block.z},
-      .index = {static_cast<std::uint32_t>(index % gx) * c.x + in.x,
-                static_cast<std::uint32_t>(index / gx % gy) * c.y + in.y,
-                static_cast<std::uint32_t>(index / gx / gy) * c.z + in.z},
+      .index = {at.x * c.x + in.x, at.y * c.y + in.y, at.z * c.z + in.z},
       .cluster = {c.x, c.y, c.z},
       .cluster_index = {in.x, in.y, in.z},
       .cluster_rank = rank,
@@ -243,7 +254,7 @@ void Scheduler::place(Block& block, std::uint64_t index, std::uint32_t rank) {
       .grid_id = grid.id(),
       .cluster_shared = block.cluster->shared.data(),
       .smid = worker_.smid(),
-      .nsmid = nsmid(),
+      .nsmid = processors,
       .check_ranges = worker_.check_ranges(),
       .check_interval = 0,
       .check_clock = nullptr,
@@ -262,7 +273,10 @@ void Scheduler::place(Block& block, std::uint64_t index, std::uint32_t rank) {
 }
 
 void Scheduler::end_cluster(Cluster* cluster) {
-  std::erase(residents_, cluster);
+  if (residents_.back() == cluster)
+    residents_.pop_back();
+  else
+    std::erase(residents_, cluster);
   worker_.pool().release(cluster);
   idle_rounds_ = 0;
   burst_ = 1;

@@ -45,7 +45,7 @@ bool SchedulerLoop<Derived>::run() noexcept {
         if (derived().release_activemasks()) continue;
         if (residents_.empty()) {
           has_newer_code = &grid.latest_code() != &code;
-          if (!has_newer_code && start_cluster()) continue;
+          if (!has_newer_code && !worker_.claims().is_exhausted() && start_cluster()) continue;
           break;
         }
         if (out_of_memory_) {

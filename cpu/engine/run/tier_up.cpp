@@ -106,8 +106,7 @@ void BaselineRun::start(const std::shared_ptr<TierUp>& tier_up) noexcept try {
 } catch (...) {  // out of memory: the kernel keeps its baseline code
 }
 
-void BaselineRun::stop() noexcept {
-  if (!started_) return;
+void BaselineRun::finish() noexcept {
   auto& thread = TierUp::CompileThread::get();
   const std::lock_guard lock{thread.mutex};
   if (!tier_up_) return;

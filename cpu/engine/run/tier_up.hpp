@@ -58,9 +58,14 @@ class BaselineRun {
 
   /// The first call counts. Thread-safe.
   void start(const std::shared_ptr<TierUp>&) noexcept;
-  void stop() noexcept;
+  void stop() noexcept {
+    if (started_) [[unlikely]]
+      finish();
+  }
 
  private:
+  void finish() noexcept;
+
   std::atomic<bool> started_{false};
   std::shared_ptr<TierUp> tier_up_;
   std::chrono::steady_clock::time_point began_;

@@ -80,8 +80,7 @@ void TimeLimit::start(Grid& grid, double seconds) noexcept try {
 } catch (...) {
 }
 
-void TimeLimit::stop() noexcept {
-  if (!started_) return;
+void TimeLimit::finish() noexcept {
   Watchdog& watchdog = Watchdog::get();
   const std::lock_guard lock{watchdog.mutex};
   std::erase_if(watchdog.deadlines, [&](const auto& entry) { return entry.second == grid_; });

@@ -18,9 +18,14 @@ class TimeLimit {
   TimeLimit& operator=(const TimeLimit&) = delete;
 
   void start(Grid&, double seconds) noexcept;  ///< The first call counts. Thread-safe.
-  void stop() noexcept;
+  void stop() noexcept {
+    if (started_) [[unlikely]]
+      finish();
+  }
 
  private:
+  void finish() noexcept;
+
   std::atomic<bool> started_{false};
   Grid* grid_ = nullptr;
 };

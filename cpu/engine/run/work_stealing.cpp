@@ -17,6 +17,11 @@ constexpr std::uint64_t last_of(std::uint64_t packed) { return packed & 0xffffff
 WorkStealingRanges::WorkStealingRanges(std::uint64_t clusters, bool in_order,
                                        std::uint64_t processors)
     : clusters_{clusters}, in_order_{in_order} {
+  if (clusters == 1) {  // nothing to divide
+    unit_ = claim_divisor_ = 1;
+    inline_ranges_[0].store(pack(0, 1), std::memory_order_relaxed);
+    return;
+  }
   static const std::uint64_t here = std::max(1U, std::thread::hardware_concurrency());
   if (processors == 0) processors = here;
   // Few atomic operations for large grids, a balanced end for small ones.
@@ -74,6 +79,7 @@ bool WorkStealingRanges::claim(unsigned slot, Range& range) noexcept {
 bool WorkStealingRanges::steal(unsigned slot, Range& range) noexcept {
   for (;;) {
     const unsigned slots = std::min(joined_.load(std::memory_order_relaxed), std::uint32_t{slots_});
+    if (slots == 1 && slot == 0) return false;  // no other thread has joined
     unsigned longest = 0;
     std::uint64_t packed = 0, length = 0;
     for (unsigned other = 0; other < slots; ++other) {

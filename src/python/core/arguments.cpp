@@ -19,6 +19,20 @@ TypeTable<ValueType> known_types;
 
 namespace {
 
+/// Whether the bits of usual_values() say what is_compatible() says.
+constexpr bool usual_values_agree() {
+  using enum ParamKind;
+  for (const ParamKind argument : {unknown, integer, floating, pointer})
+    for (const ParamKind parameter : {unknown, integer, floating, pointer})
+      for (const std::size_t has : {4, 8})
+        for (const std::size_t wants : {4, 8})
+          if (((detail::usual_values(has, argument) & detail::usual_values(wants, parameter)) !=
+               0) != (has == wants && detail::is_compatible(argument, parameter)))
+            return false;
+  return true;
+}
+static_assert(usual_values_agree());
+
 bool name_starts_with(const PyTypeObject* type, const char* prefix) {
   return std::strncmp(type->tp_name, prefix, std::strlen(prefix)) == 0;
 }
@@ -51,7 +65,8 @@ ValueType inspect_numpy(PyObject* value) {
         std::memcmp(reinterpret_cast<const char*>(value) + offset, view.buf, size) == 0 &&
         std::strstr(Py_TYPE(value)->tp_name, "void") == nullptr) {
       out.kind = ValueType::in_object;
-      out.offset = static_cast<std::uint16_t>(offset);
+      out.offset = static_cast<std::uint8_t>(offset);
+      if (!out.is_complex) out.usual = detail::usual_values(size, out.value);
     }
   }
   PyBuffer_Release(&view);

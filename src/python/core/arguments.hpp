@@ -26,14 +26,16 @@ struct ValueType {
     array,  // of another library: rejected
     buffer  // a class derived from Buffer
   } kind = unknown;
-  bool is_integer = false;
-  bool is_signed = false;
   // The kind of a value; unknown for structures, of which only the size is known.
   ParamKind value = ParamKind::unknown;
-  bool is_complex = false;   // two numbers: rejected for a parameter that is known to be one number
-  std::uint16_t offset = 0;  // in_object: offset of the value in the instance
+  std::uint8_t usual = 0;   // in_object: detail::usual_values(), 0 for a complex number
+  std::uint8_t offset = 0;  // in_object: offset of the value in the instance
   std::uint16_t size = 0;
+  bool is_integer : 1 = false;
+  bool is_signed : 1 = false;
+  bool is_complex : 1 = false;  // two numbers: rejected for a parameter that is one number
 };
+static_assert(sizeof(ValueType) == 8, "an entry of the table has 16 bytes: finding it is a shift");
 
 extern TypeTable<ValueType> known_types;
 

@@ -227,46 +227,46 @@ PyObject* config_reduce(const LaunchConfig& c) {
   launch_raw(stream, config, kernel, arguments);
 }
 
-/// A value of the usual kinds: where it lies, or null for one that needs a closer look. `room` has
-/// eight bytes.
+/// A value of the usual kinds: where it lies, or null for one that needs a closer look. `taken`:
+/// the usual_values() of the parameter. `room` has eight bytes.
 [[gnu::always_inline]] inline void* usual_argument(PyObject* value, const ParamInfo& param,
-                                                   std::uint64_t* room) noexcept {
-  const std::size_t size = param.size;
+                                                   unsigned taken, std::uint64_t* room) noexcept {
   PyTypeObject* const type = Py_TYPE(value);
   if (type == usual.buffer_type) {
     *room = value_at<PyBuffer>(value, usual.buffer_at).buffer.handle();
-    return size == 8 && *room != 0 && param.kind != ParamKind::floating
-               ? room
-               : nullptr;  // closed, or of no bytes
+    return (taken & detail::kWord64) != 0 && *room != 0 ? room : nullptr;  // closed, or of no bytes
   }
   if (type == &PyLong_Type) {
     std::int64_t number = 0;
-    if (!as_int64(value, &number) || param.kind == ParamKind::floating) return nullptr;
-    const bool fits = size == 8 || (size == 4 && number >= INT32_MIN &&
-                                    number <= static_cast<std::int64_t>(UINT32_MAX));
+    if (!as_int64(value, &number)) return nullptr;
+    const bool fits =
+        (taken & detail::kWord64) != 0 || ((taken & detail::kWord32) != 0 && number >= INT32_MIN &&
+                                           number <= static_cast<std::int64_t>(UINT32_MAX));
     *room = static_cast<std::uint64_t>(number);  // little endian: the low bytes come first
     return fits ? room : nullptr;
   }
   if (type == &PyFloat_Type) {
-    if (!detail::is_compatible(ParamKind::floating, param.kind)) return nullptr;
     const double number = PyFloat_AS_DOUBLE(value);
-    if (size == sizeof(double)) {
+    if ((taken & detail::kFloat64) != 0) {
       std::memcpy(room, &number, sizeof number);
       return room;
     }
-    if (size != sizeof(float)) return nullptr;
+    if ((taken & detail::kFloat32) == 0) return nullptr;
     const auto narrow = static_cast<float>(number);
     std::memcpy(room, &narrow, sizeof narrow);
     return room;
   }
   const ValueType* const known = known_types.find(type);
-  if (known == nullptr || known->kind != ValueType::in_object || known->size != size ||
-      !accepts(param.kind, *known))
-    return nullptr;
+  if (known == nullptr) return nullptr;
+  if ((known->usual & taken) == 0) [[unlikely]] {  // of another size, or refused
+    if (known->kind != ValueType::in_object || known->size != param.size ||
+        !accepts(param.kind, *known))
+      return nullptr;
+  }
   return reinterpret_cast<char*>(value) + known->offset;
 }
 
-constexpr std::size_t kMostUsual = 16;  // arguments of a fast path
+constexpr std::size_t kMostUsual = std::tuple_size_v<decltype(detail::KernelState::usual)>;
 
 /// Arguments of the usual kinds for all parameters of a kernel. False where there are others.
 [[gnu::always_inline]] inline bool usual_arguments(const detail::KernelState& state,
@@ -277,7 +277,7 @@ constexpr std::size_t kMostUsual = 16;  // arguments of a fast path
     return false;
   const ParamInfo* const params = state.params.data();
   for (std::size_t i = 0; i < count; ++i) {
-    pointers[i] = usual_argument(args[i], params[i], &rooms[i]);
+    pointers[i] = usual_argument(args[i], params[i], state.usual[i], &rooms[i]);
     if (pointers[i] == nullptr) return false;
   }
   return true;

@@ -63,12 +63,12 @@ def test_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path) -> 
     if (
         shutil.which("valgrind") is None
         or build is None
-        or not (build / "bench/cpp/overhead/bench_overhead_raw").exists()
+        or not (build / "bench/cpp/overhead/bench_overhead_counted").exists()
     ):
         pytest.skip("needs valgrind and a build with tests or benchmarks")
     least: dict[str, float] = {}
     worse: dict[str, tuple[int, int]] = {}
-    # Waking a waiting thread varies from run to run, so the minimum of three counts is compared.
+    # On a loaded machine a worker may still be awake and take part, so the minimum of three counts is compared.
     for attempt in range(3):
         rows = list(worse)  # initially empty, which means all
         folder = tmp_path / str(attempt)
@@ -106,7 +106,7 @@ def test_tools_that_are_off_cost_nothing(tmp_path: Path) -> None:
     library, rows = cucore.CPU_DRIVER_FOLDER / "libcuda.so.1", list(instructions.EXACT_ROWS)
     least: dict[str, float] = {}
     worse: dict[str, tuple[int, int]] = {}
-    for attempt in range(8):  # a thread that is woken adds to a launch
+    for attempt in range(8):  # a worker that is still awake adds to a launch
         folder = tmp_path / str(attempt)
         folder.mkdir()
         for name, now in instructions.count_device(build, library, rows, folder).items():
@@ -125,7 +125,7 @@ def test_tools_that_are_off_cost_nothing(tmp_path: Path) -> None:
 def test_instruction_comparison_detects_a_regression() -> None:
     costs_something = load("instructions").costs_something
     assert costs_something("event_record", 390, 399) and not costs_something("event_record", 390, 397)
-    assert costs_something("launch_3", 3772, 3900) and not costs_something("launch_3", 3772, 3880)
+    assert costs_something("launch_3", 3772, 3820) and not costs_something("launch_3", 3772, 3810)
     is_worse = load("instructions").is_worse
     on_the_device = load("instructions").is_worse_on_the_device
     assert on_the_device(1000, 1800) and not on_the_device(1000, 1700)
