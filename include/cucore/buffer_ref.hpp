@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/buffer_ref.hpp: a piece of memory by its address and size, without owning it.
+// cucore/buffer_ref.hpp: a non-owning view of memory by address and size.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace cucore {
 
-/// A view of memory: device, managed or host memory. Pass by value; must not outlive the memory.
+/// A non-owning view of device, managed or host memory. Pass by value; must not outlive the memory.
 /// A Buffer converts to it.
 class BufferRef {
  public:
-  constexpr BufferRef() = default;  ///< Names nothing.
-  /// Memory by its address.
+  constexpr BufferRef() = default;  ///< Creates an empty view with address 0.
+  /// Creates a view of `size` bytes at address `ptr`.
   constexpr BufferRef(CUdeviceptr ptr, std::size_t size) noexcept : ptr_{ptr}, size_{size} {}
-  /// Host memory.
+  /// Creates a view of host memory.
   explicit BufferRef(std::span<const std::byte> bytes) noexcept
       : ptr_{reinterpret_cast<CUdeviceptr>(bytes.data())}, size_{bytes.size()} {}
 
   [[nodiscard]] constexpr CUdeviceptr handle() const noexcept { return ptr_; }  ///< the address
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }   ///< in bytes
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }   ///< size in bytes
   friend constexpr bool operator==(const BufferRef&, const BufferRef&) = default;
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/checkpoint.hpp: stopping a process's CUDA work, saving it to host memory, and going on
-// later, perhaps on another GPU.
+// cucore/checkpoint.hpp: checkpoint and restore of a process's CUDA state, also to other GPUs.
 #pragma once
 
 #include <array>
@@ -12,23 +11,26 @@
 
 namespace cucore::checkpoint {
 
-/// The 16 bytes of a device's UUID: Device::uuid_bytes().
+/// A device's UUID, as returned by Device::uuid_bytes().
 using Uuid = std::array<unsigned char, 16>;
 
-/// The CUDA side of a process: lock(), checkpoint(), restore(), unlock(), in this order.
+/// The CUDA state of a process. Call lock(), checkpoint(), restore() and unlock(), in this order.
 class CUCORE_EXPORT Process {
  public:
-  explicit Process(int pid);  ///< Throws std::invalid_argument for a number that is not positive.
-  [[nodiscard]] int pid() const noexcept { return pid_; }  ///< its number
-  [[nodiscard]] CUprocessState state() const;              ///< where it stands
-  /// The thread that restore() must be called for when other tools stopped the process.
+  explicit Process(int pid);  ///< Throws std::invalid_argument if `pid` is not positive.
+  [[nodiscard]] int pid() const noexcept { return pid_; }  ///< the process ID
+  [[nodiscard]] CUprocessState state() const;  ///< running, locked, checkpointed or failed
+  /// Returns the ID of the process's restore thread, which restore() needs if another tool has
+  /// stopped the process.
   [[nodiscard]] int restore_thread_id() const;
-  /// Lets no new CUDA work start; waits at most `timeout_ms` (0: without limit).
+  /// Locks the process: no new CUDA work starts. Waits at most `timeout_ms` milliseconds; 0 means
+  /// no limit.
   void lock(unsigned timeout_ms = 0) const;
-  void checkpoint() const;  ///< Saves device memory to the host and releases the GPUs.
-  /// Takes the GPUs back; the pairs (old, new) say which.
+  void checkpoint() const;  ///< Saves device memory to host memory and releases the GPUs.
+  /// Reacquires the GPUs and restores device memory. `gpu_mapping` has pairs (old UUID, new UUID)
+  /// for a restore to other GPUs.
   void restore(std::span<const std::pair<Uuid, Uuid>> gpu_mapping = {}) const;
-  void unlock() const;  ///< Lets CUDA work go on.
+  void unlock() const;  ///< Unlocks the process: CUDA work continues.
 
  private:
   int pid_;

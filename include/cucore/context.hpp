@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/context.hpp: the state of one device for this process, and how a call is made in it.
+// cucore/context.hpp: owning and non-owning context objects, and a scope that makes one current.
 #pragma once
 
 #include <memory>
@@ -12,28 +12,28 @@ namespace cucore {
 
 class EventRef;
 
-/// Names a context without owning it. Pass by value; must not outlive the context.
+/// A non-owning reference to a context. Pass by value; must not outlive the context.
 class CUCORE_EXPORT ContextRef {
  public:
-  /// Names the context of this handle; null names none.
+  /// Refers to the context with handle `raw`; a null handle creates a null reference.
   constexpr explicit ContextRef(CUcontext raw = nullptr) noexcept : raw_{raw} {}
-  /// What is current on this thread; names none when nothing is.
+  /// Returns the calling thread's current context, or a null reference if there is none.
   static ContextRef current();
 
-  /// null when it names none
+  /// The driver's handle; null for a null reference.
   [[nodiscard]] constexpr CUcontext handle() const noexcept { return raw_; }
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return raw_ != nullptr; }
-  /// its device's number, -1 when it names none; asks the driver
+  /// Returns the device's ordinal, or -1 for a null reference. Queries the driver.
   [[nodiscard]] int device() const;
 
-  /// Makes it current on this thread (it replaces what was current).
+  /// Makes the context current on the calling thread, in place of the current one.
   void set_current() const;
-  /// Blocks until all work of the context is done.
+  /// Blocks until all work of the context is complete.
   void sync() const;
-  /// Records all work of the context so far in `event`.
+  /// Records in `event` all work enqueued in the context so far.
   void record(EventRef event) const;
 
-  /// True for names of one context.
+  /// True if both refer to the same context.
   friend constexpr bool operator==(ContextRef a, ContextRef b) noexcept { return a.raw_ == b.raw_; }
 
  protected:
@@ -44,7 +44,7 @@ namespace detail {
 struct DestroyGreenContext {
   void operator()(CUgreenCtx context) const noexcept;
 };
-/// What all copies of one Context share.
+/// State shared by all copies of a Context.
 struct ContextBox {
   int device = 0;
   bool primary = false;
@@ -52,32 +52,35 @@ struct ContextBox {
 };
 }  // namespace detail
 
-/// A context; copies share it. The last one destroys a green context. Primary contexts are retained
-/// once and stay until the process ends, so that objects made in them are never left without one.
+/// Owns a context, or refers to one with another owner (view()); copies share it. The last copy
+/// destroys a green context. A primary context is retained once and stays until the process ends,
+/// so that it outlives the objects created in it.
 class CUCORE_EXPORT Context : public ContextRef {
  public:
-  Context() = default;  ///< Names none.
-  /// The device's primary context, which the CUDA runtime and other libraries use too.
+  Context() = default;  ///< Creates a null context.
+  /// Returns the device's primary context, which the CUDA runtime and other libraries use too.
   static Context primary(int device);
-  /// What is current on this thread; empty when nothing is.
+  /// Returns the calling thread's current context, or a null context if there is none.
   static Context current();
-  /// A view of a context with another owner, with its properties. Must not outlive it.
+  /// Creates a view of a context with another owner; device() and is_primary() are those of that
+  /// context. The view must not outlive it.
   static Context view(ContextRef named);
-  /// A context that runs on part of a device only. `descriptor` stays the caller's.
+  /// Creates a green context, which runs on part of a device. The caller keeps ownership of
+  /// `descriptor`.
   static Context create_green(int device, CUdevResourceDesc descriptor);
 
-  /// null for contexts that are not green
+  /// The green context's handle; null if the context is not green.
   [[nodiscard]] CUgreenCtx green_handle() const noexcept {
     return box_ ? box_->green.get() : nullptr;
   }
-  /// its number, -1 when it names none
+  /// The device's ordinal, or -1 for a null context.
   [[nodiscard]] int device() const noexcept { return box_ ? box_->device : -1; }
-  /// came from primary()
+  /// True for a context returned by primary().
   [[nodiscard]] bool is_primary() const noexcept { return box_ && box_->primary; }
-  /// True for a primary context that cuDevicePrimaryCtxReset, or releases that do not match, have
-  /// ended: what was made in it is gone, and primary() gives a new one.
+  /// Returns whether a primary context was destroyed by cuDevicePrimaryCtxReset or by unbalanced
+  /// releases. Objects created in it are then invalid, and primary() returns a new context.
   [[nodiscard]] bool was_reset() const noexcept;
-  /// runs on part of a device only
+  /// True for a green context, which runs on part of a device.
   [[nodiscard]] bool is_green() const noexcept { return box_ && box_->green != nullptr; }
 
  private:
@@ -86,11 +89,11 @@ class CUCORE_EXPORT Context : public ContextRef {
   std::shared_ptr<detail::ContextBox> box_;
 };
 
-/// Makes a context current for a scope and leaves the caller's as it was. Costs one query when it
-/// already is.
+/// Makes a context current for a scope and restores the previous one at its end. Costs one query if
+/// the context is already current.
 class CUCORE_EXPORT ScopedContext {
  public:
-  explicit ScopedContext(ContextRef context);  ///< one that names none changes nothing
+  explicit ScopedContext(ContextRef context);  ///< a null reference is a no-op
   ~ScopedContext();
   ScopedContext(const ScopedContext&) = delete;
   ScopedContext& operator=(const ScopedContext&) = delete;

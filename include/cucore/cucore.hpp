@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/cucore.hpp: the whole library, for programs that would rather not choose.
+// cucore/cucore.hpp: includes all headers of the library.
 #pragma once
 
 #include "cucore/buffer.hpp"               // IWYU pragma: export

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/device_resources.hpp: parts of a device (multiprocessors, work queues), and contexts that
-// run on them (green contexts).
+// cucore/device_resources.hpp: device resources (multiprocessors, work queues) and green contexts.
 #pragma once
 
 #include <span>
@@ -15,82 +14,93 @@
 
 namespace cucore {
 
-/// One group of multiprocessors that SMResource::split() makes.
+/// Options of one group of multiprocessors for SMResource::split().
 struct SMGroupOptions {
-  unsigned count = 0;                           ///< multiprocessors; 0: the driver chooses
-  unsigned coscheduled_sm_count = 0;            ///< that run clusters together; 0: any
-  unsigned preferred_coscheduled_sm_count = 0;  ///< the same where it can be had
-  bool backfill = false;                        ///< take others where the count cannot be met
+  unsigned count = 0;                 ///< number of multiprocessors; 0: chosen by the driver
+  unsigned coscheduled_sm_count = 0;  ///< multiprocessors that run a cluster together; 0: any
+  unsigned preferred_coscheduled_sm_count = 0;  ///< preferred coscheduled_sm_count, if available
+  bool backfill = false;  ///< adds other multiprocessors if `count` cannot be met
 };
 
-/// Some of a device's multiprocessors. A value.
+/// A set of multiprocessors of a device. A value type.
 class CUCORE_EXPORT SMResource {
  public:
-  explicit SMResource(const CUdevResource& raw) : raw_{raw} {}  ///< The driver's description.
-  [[nodiscard]] unsigned sm_count() const noexcept { return raw_.sm.smCount; }  ///< how many
-  /// the fewest multiprocessors a part can have
+  /// Wraps the driver's structure.
+  explicit SMResource(const CUdevResource& raw) : raw_{raw} {}
+  /// Number of multiprocessors.
+  [[nodiscard]] unsigned sm_count() const noexcept { return raw_.sm.smCount; }
+  /// Minimum number of multiprocessors of a partition.
   [[nodiscard]] unsigned min_partition_size() const noexcept { return raw_.sm.minSmPartitionSize; }
-  /// counts are rounded up to a multiple of this
+  /// Granularity: numbers of multiprocessors are rounded up to a multiple of it.
   [[nodiscard]] unsigned coscheduled_alignment() const noexcept {
     return raw_.sm.smCoscheduledAlignment;
   }
-  [[nodiscard]] unsigned flags() const noexcept { return raw_.sm.flags; }  ///< of the group
-  /// Divides into groups and what is left over. Throws CUDAError where the driver cannot. Drivers
-  /// before CUDA 13.1 make groups of one size without further wishes only.
+  [[nodiscard]] unsigned flags() const noexcept { return raw_.sm.flags; }  ///< flags of the group
+  /// Divides the multiprocessors into groups. Returns the groups and the remainder. Throws
+  /// CUDAError if the driver cannot create the groups. Drivers before CUDA 13.1 support only groups
+  /// of equal size without further options.
   [[nodiscard]] std::pair<std::vector<SMResource>, SMResource> split(
       std::span<const SMGroupOptions> groups) const;
-  [[nodiscard]] const CUdevResource& raw() const noexcept { return raw_; }  ///< the driver's
+  /// The driver's structure.
+  [[nodiscard]] const CUdevResource& raw() const noexcept { return raw_; }
 
  private:
   CUdevResource raw_;
 };
 
-/// Who shares work queues.
+/// Which contexts share work queues.
 enum class WorkqueueSharingScope {
-  device_ctx = CU_WORKQUEUE_SCOPE_DEVICE_CTX,                 ///< all contexts of the device
+  device_ctx = CU_WORKQUEUE_SCOPE_DEVICE_CTX,  ///< shared by all contexts of the device
   green_ctx_balanced = CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED  ///< each green context has its own
 };
 
-/// How many pieces of work can be in flight, and who shares the queues. A value.
+/// Configuration of work queues: number of concurrent workloads and sharing scope. A value type.
 class CUCORE_EXPORT WorkqueueResource {
  public:
-  explicit WorkqueueResource(const CUdevResource& raw) : raw_{raw} {}            ///< The driver's.
-  [[nodiscard]] int device_id() const noexcept { return raw_.wqConfig.device; }  ///< of which
-  /// pieces of work in flight
+  /// Wraps the driver's structure.
+  explicit WorkqueueResource(const CUdevResource& raw) : raw_{raw} {}
+  /// The device's ordinal.
+  [[nodiscard]] int device_id() const noexcept { return raw_.wqConfig.device; }
+  /// Maximum number of concurrent stream-ordered workloads.
   [[nodiscard]] unsigned concurrency_limit() const noexcept {
     return raw_.wqConfig.wqConcurrencyLimit;
   }
-  /// Asks for another limit in contexts made with this. Throws std::invalid_argument below 1.
+  /// Sets the limit for contexts created with this resource. Throws std::invalid_argument if it is
+  /// less than 1.
   void set_concurrency_limit(long long limit);
-  /// who shares them
+  /// Which contexts share the work queues.
   [[nodiscard]] WorkqueueSharingScope sharing_scope() const noexcept {
     return static_cast<WorkqueueSharingScope>(raw_.wqConfig.sharingScope);
   }
-  void set_sharing_scope(WorkqueueSharingScope scope) noexcept;  ///< in contexts made with this
-  [[nodiscard]] const CUdevResource& raw() const noexcept { return raw_; }  ///< the driver's
+  /// Sets the sharing scope for contexts created with this resource.
+  void set_sharing_scope(WorkqueueSharingScope scope) noexcept;
+  /// The driver's structure.
+  [[nodiscard]] const CUdevResource& raw() const noexcept { return raw_; }
 
  private:
   CUdevResource raw_;
 };
 
-/// What a device, a context or a stream has of a device. A view: it must not outlive what it is of.
+/// The resources of a device, context or stream. A view: must not outlive that object.
 class CUCORE_EXPORT DeviceResources {
  public:
-  explicit DeviceResources(int device) : of_{device} {}                   ///< Of a device.
-  explicit DeviceResources(Context context) : of_{std::move(context)} {}  ///< Of a context.
-  explicit DeviceResources(StreamRef stream) : of_{stream} {}             ///< Of a stream.
-  [[nodiscard]] SMResource sm() const;                                    ///< the multiprocessors
-  [[nodiscard]] WorkqueueResource workqueue() const;                      ///< the work queues
+  explicit DeviceResources(int device) : of_{device} {}  ///< Resources of a device.
+  /// Resources of a context.
+  explicit DeviceResources(Context context) : of_{std::move(context)} {}
+  explicit DeviceResources(StreamRef stream) : of_{stream} {}  ///< Resources of a stream.
+  [[nodiscard]] SMResource sm() const;                         ///< Returns the multiprocessors.
+  [[nodiscard]] WorkqueueResource workqueue() const;           ///< Returns the work queues.
 
  private:
   [[nodiscard]] CUdevResource get(CUdevResourceType type) const;
   std::variant<int, Context, StreamRef> of_;
 };
 
-/// A part of a device that a context can be given.
+/// A resource that a green context can be created with.
 using DeviceResource = std::variant<SMResource, WorkqueueResource>;
 
-/// A context that runs on these parts of a device only. Throws std::invalid_argument for none.
+/// Creates a green context that runs on these resources of a device. Throws std::invalid_argument
+/// if `resources` is empty.
 [[nodiscard]] CUCORE_EXPORT Context create_context(int device,
                                                    std::span<const DeviceResource> resources);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/dlpack.hpp: tensors that libraries exchange without copying, in the types of the DLPack
-// project's own header.
+// cucore/dlpack.hpp: zero-copy tensor exchange, with the types of the DLPack project's header.
 #pragma once
 
 #include <cstddef>
@@ -33,33 +32,33 @@ using ::kDLFloat;
 using ::kDLInt;
 using ::kDLUInt;
 
-/// Whether two tensors are on one device. No operator: the types are not ours.
+/// Returns whether two devices are the same. Not an operator because the types are DLPack's.
 [[nodiscard]] inline bool is_same(const DLDevice& a, const DLDevice& b) noexcept {
   return a.device_type == b.device_type && a.device_id == b.device_id;
 }
-/// Whether two tensors have elements of one type.
+/// Returns whether two element types are the same.
 [[nodiscard]] inline bool is_same(const DLDataType& a, const DLDataType& b) noexcept {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
 inline constexpr std::uint64_t kDLFlagReadOnly =
-    DLPACK_FLAG_BITMASK_READ_ONLY;                    ///< must not be written
-inline constexpr DLPackVersion kDLPackVersion{1, 1};  ///< what is written here
+    DLPACK_FLAG_BITMASK_READ_ONLY;                    ///< the tensor must not be written
+inline constexpr DLPackVersion kDLPackVersion{1, 1};  ///< version of exported tensors
 
 /// A tensor that another library exported, and the owner of its memory.
 struct ImportedTensor {
-  DLTensor tensor;              ///< shape and strides are the producer's
-  bool readonly;                ///< must not be written
-  std::shared_ptr<void> owner;  ///< calls the producer's deleter in the end
+  DLTensor tensor;              ///< shape and strides belong to the producer
+  bool readonly;                ///< the tensor must not be written
+  std::shared_ptr<void> owner;  ///< calls the producer's deleter when the last copy is destroyed
 };
-/// Takes a tensor over. Throws std::invalid_argument for one that is not valid, or of a version
-/// that is not known: it stays the caller's then.
+/// Takes ownership of a tensor. Throws std::invalid_argument if the tensor is invalid or its major
+/// version is not supported; the caller then keeps ownership.
 [[nodiscard]] CUCORE_EXPORT ImportedTensor import_tensor(DLManagedTensorVersioned* managed);
-/// The same before version 1.
+/// As above, for tensors of DLPack versions before 1.
 [[nodiscard]] CUCORE_EXPORT ImportedTensor import_tensor(DLManagedTensor* managed);
 
 namespace detail {
-/// What an exported tensor owns. `Managed` is one of the two structs.
+/// Storage of an exported tensor. `Managed` is DLManagedTensorVersioned or DLManagedTensor.
 template <class Managed, class Keep>
 struct Export {
   Managed managed{};
@@ -69,8 +68,9 @@ struct Export {
 };
 }  // namespace detail
 
-/// A new tensor for a consumer, who calls its deleter: `Managed` is DLManagedTensorVersioned or
-/// DLManagedTensor. Shape and strides are copied; `keep` lives until the deleter is called.
+/// Creates a tensor for a consumer, which must call its deleter. `Managed` is
+/// DLManagedTensorVersioned or DLManagedTensor. Shape and strides are copied; the deleter destroys
+/// `keep`.
 template <class Managed, class Keep>
 [[nodiscard]] Managed* export_tensor(const DLTensor& tensor, Keep keep) {
   auto made = std::make_unique<detail::Export<Managed, Keep>>();

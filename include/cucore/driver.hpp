@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/driver.hpp: which driver library is in use, and the table of its functions.
+// cucore/driver.hpp: the loaded driver library and the table of its functions.
 #pragma once
 
 #include <atomic>
@@ -10,25 +10,25 @@
 
 namespace cucore {
 
-/// Pointers to every driver function. A function this driver lacks points to a stand-in that
-/// returns CUDA_ERROR_NOT_SUPPORTED; check() then says which function is missing and what the
-/// driver's version is.
+/// Pointers to all driver functions. A function that the driver lacks points to a stub that returns
+/// CUDA_ERROR_NOT_SUPPORTED; the error that check() throws then includes the function's name and
+/// the driver's version.
 struct DriverTable {
 #define CUCORE_FN(name, ...) decltype(&::name) name = nullptr;
 #include "driver_functions.inc"
 #undef CUCORE_FN
 };
 
-enum class DeviceKind { gpu, cpu };  ///< Whose driver is in use.
+enum class DeviceKind { gpu, cpu };  ///< NVIDIA's driver, or the CPU device.
 
-/// What the loader decided, for reports. Nothing here changes after loading.
+/// Result of loading the driver, for reports. Immutable after loading.
 struct DriverInfo {
-  DeviceKind kind = DeviceKind::gpu;  ///< what runs the device code
+  DeviceKind kind = DeviceKind::gpu;  ///< device that runs the kernels
   int version = 0;                    ///< cuDriverGetVersion: 1000 * major + 10 * minor
   bool per_thread_stream = false;     ///< CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1
-  bool fell_back_to_cpu = false;      ///< CUCORE_DEVICE=auto found no GPU
-  std::string path{};                 ///< the library that was loaded
-  std::string why{};                  ///< what was tried, one line each
+  bool fell_back_to_cpu = false;      ///< CUCORE_DEVICE=auto found no usable GPU
+  std::string path{};                 ///< path of the loaded library
+  std::string why{};  ///< libraries that could not be used, with the reason, one per line
 };
 
 namespace detail {
@@ -36,9 +36,9 @@ extern CUCORE_EXPORT std::atomic<const DriverTable*> loaded_table;
 CUCORE_EXPORT const DriverTable& load_driver();
 }  // namespace detail
 
-/// The driver's functions. The first call loads the library that CUCORE_DEVICE (auto, gpu, cpu)
-/// selects and initialises it; from any thread. Throws DriverNotFoundError with what was tried; a
-/// later call tries again.
+/// Returns the driver's functions. The first call loads and initializes the library that
+/// CUCORE_DEVICE (auto, gpu, cpu) selects. Thread-safe. Throws DriverNotFoundError, which lists all
+/// attempts; a later call tries again.
 inline const DriverTable& driver() {
   const DriverTable* table = detail::loaded_table.load(std::memory_order_acquire);
   if (table != nullptr) [[likely]]
@@ -46,21 +46,22 @@ inline const DriverTable& driver() {
   return detail::load_driver();
 }
 
-/// Loads the driver if need be.
+/// Returns information about the loaded driver. Loads the driver if necessary.
 [[nodiscard]] CUCORE_EXPORT const DriverInfo& driver_info();
 
-/// False before the first use; never loads.
+/// Returns whether the driver is loaded. Never loads it.
 [[nodiscard]] inline bool driver_is_loaded() noexcept {
   return detail::loaded_table.load(std::memory_order_acquire) != nullptr;
 }
 
-/// Destructors call `probe`, and free nothing once it returns true: the process exits and frees
-/// what they own, and waiting for running work would delay that. close() is not affected.
+/// Sets a predicate that destructors call. Once it returns true they free nothing: the process is
+/// exiting, which reclaims its resources, and waiting for running work would delay the exit.
+/// close() is not affected.
 CUCORE_EXPORT void leave_to_process_end(bool (*probe)()) noexcept;
 
 namespace detail {
 extern CUCORE_EXPORT std::atomic<bool (*)()> process_is_ending;
-/// What a destructor asks before it touches the driver.
+/// Returns whether a destructor may call the driver.
 [[nodiscard]] inline bool may_free() noexcept {
   if (!driver_is_loaded()) return false;
   bool (*const probe)() = process_is_ending.load(std::memory_order_relaxed);
@@ -68,12 +69,12 @@ extern CUCORE_EXPORT std::atomic<bool (*)()> process_is_ending;
 }
 }  // namespace detail
 
-/// True when the loaded driver has the function. Loads the driver if need be.
+/// Returns whether the loaded driver has the function. Loads the driver if necessary.
 [[nodiscard]] CUCORE_EXPORT bool driver_has(const char* function);
 
-/// Called once, with a sentence for the user, when `auto` falls back to the CPU device. The Python
-/// packages turn it into a warning. The handler runs on the thread that loads the driver and may
-/// throw: the driver stays loaded.
+/// Sets a handler that is called once, with a message for the user, when `auto` falls back to the
+/// CPU device. The Python packages issue a warning. The handler runs on the thread that loads the
+/// driver and may throw; the driver stays loaded.
 CUCORE_EXPORT void on_cpu_fallback(void (*handler)(const char* text));
 
 }  // namespace cucore

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/embedded_code.hpp: device code that the build has put into the program.
+// cucore/embedded_code.hpp: device code embedded in the program at build time.
 #pragma once
 
 #include <memory>
@@ -16,29 +16,31 @@
 
 namespace cucore {
 
-/// Device code inside a program. The CMake function cucore_add_kernels() writes one for each .cu
-/// file. PTX and cubins were compiled with the program; C++ source is compiled when it is first
-/// asked for, once per architecture. Copies share what was compiled. Safe to use from several
-/// threads.
+/// Device code embedded in a program. The CMake function cucore_add_kernels() generates an object
+/// for each .cu file. PTX and cubins are compiled at build time. C++ source is compiled at first
+/// use, once per architecture. Copies share the compiled code. Thread-safe.
 ///
 ///     const Kernel saxpy = kernels::saxpy().get_kernel("saxpy");
 class CUCORE_EXPORT EmbeddedCode {
  public:
-  /// Compiled code; `bytes` must outlive this.
+  /// Wraps compiled code; `bytes` must outlive this object.
   EmbeddedCode(std::string name, CodeType type, std::span<const unsigned char> bytes,
                SymbolMapping symbol_mapping = {});
-  /// C++ source; `bytes` must outlive this. An `arch` in the options replaces the device's.
+  /// Wraps C++ source; `source` must outlive this object. An `arch` in `options` overrides the
+  /// device's.
   EmbeddedCode(std::string name, std::span<const unsigned char> source, ProgramOptions options,
                std::vector<std::string> name_expressions = {});
 
-  [[nodiscard]] const std::string& name() const noexcept;  ///< the name of its file
-  [[nodiscard]] std::string_view bytes() const noexcept;   ///< what was embedded
-  [[nodiscard]] bool is_source() const noexcept;           ///< compiled when first asked for
-  /// The code for a device. Throws NVRTCError with the compiler's log.
+  [[nodiscard]] const std::string& name() const noexcept;  ///< the file name
+  [[nodiscard]] std::string_view bytes() const noexcept;   ///< the embedded code or source
+  /// True for C++ source, which is compiled at first use.
+  [[nodiscard]] bool is_source() const noexcept;
+  /// Returns the code for `device`; compiles source at first use. Throws NVRTCError with the
+  /// compilation log.
   [[nodiscard]] ObjectCode object_code(Device device) const;
-  /// The same for the current device.
+  /// Returns the code for the current device.
   [[nodiscard]] ObjectCode object_code() const { return object_code(Device::current()); }
-  /// A kernel of it, for the current device.
+  /// Returns a kernel for the current device.
   [[nodiscard]] Kernel get_kernel(std::string_view kernel) const {
     return object_code().get_kernel(kernel);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/event.hpp: a point in the work queued on a stream.
+// cucore/event.hpp: events, which mark points in the work of a stream.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,23 @@
 
 namespace cucore {
 
-/// How an event is made.
+/// Options for the creation of an event.
 struct EventOptions {
-  bool timing_enabled = false;  ///< events can be subtracted
-  bool blocking_sync = false;   ///< sync() sleeps instead of spinning
-  bool ipc_enabled = false;     ///< other processes can open it; excludes timing
+  bool timing_enabled = false;  ///< records timestamps for elapsed_ms()
+  bool blocking_sync = false;   ///< sync() blocks the thread instead of spinning
+  bool ipc_enabled = false;     ///< other processes can open the event; excludes timing_enabled
 };
 
-/// Names an event without owning it. Pass by value; must not outlive the event.
+/// A non-owning reference to an event. Pass by value; must not outlive the event.
 class CUCORE_EXPORT EventRef {
  public:
-  /// Names the event of this handle.
+  /// Refers to the event with handle `raw`.
   constexpr explicit EventRef(CUevent raw = nullptr) noexcept : raw_{raw} {}
-  [[nodiscard]] constexpr CUevent handle() const noexcept { return raw_; }  ///< the driver's
-  void sync() const;  ///< Blocks until the work before it is done.
-  [[nodiscard]] bool is_done()
-      const;  ///< False while work is pending: pending is an answer, not an error.
+  /// The driver's handle.
+  [[nodiscard]] constexpr CUevent handle() const noexcept { return raw_; }
+  void sync() const;  ///< Blocks until the work that precedes the event is complete.
+  /// Returns whether the work that precedes the event is complete. Pending work is not an error.
+  [[nodiscard]] bool is_done() const;
 
  protected:
   CUevent raw_;
@@ -36,38 +37,40 @@ namespace detail {
 struct DestroyEvent {
   void operator()(CUevent event) const noexcept;
 };
-/// What all copies of one Event share. The event is destroyed before its context is released.
+/// State shared by all copies of an Event. The event is destroyed before its context is released.
 struct EventBox {
   Context context{};
   EventOptions options{};
   bool imported = false;
-  Owned<CUevent, DestroyEvent> event{};  // none for an event made elsewhere
+  Owned<CUevent, DestroyEvent> event{};  // null for a view
 };
 }  // namespace detail
 
-/// An event; copies share it, the last one destroys it.
+/// Owns an event; copies share ownership, and the last one destroys it.
 class CUCORE_EXPORT Event : public EventRef {
  public:
-  Event() = default;  ///< Names none.
-  /// A new event; throws std::invalid_argument where the options exclude each other.
+  Event() = default;  ///< Creates a closed event.
+  /// Creates an event. Throws std::invalid_argument if both ipc_enabled and timing_enabled are set.
   static Event create(const Context& context, const EventOptions& options = {});
-  /// Opens another process's event. Timing is never available on it.
+  /// Opens an event of another process. Timing is never available on it.
   static Event from_ipc_handle(const Context& context, const CUipcEventHandle& handle);
-  /// An event that was made elsewhere, which must not outlive it.
+  /// Creates a view of an event with another owner. The view must not outlive the event.
   static Event view(CUevent raw, const Context& context, const EventOptions& options);
 
-  /// what it was made in
+  /// The context in which the event was created.
   [[nodiscard]] const Context& context() const noexcept { return box_->context; }
-  /// how it was made
+  /// The options with which the event was created.
   [[nodiscard]] const EventOptions& options() const noexcept { return box_->options; }
-  /// came from another process
+  /// True for an event of another process, opened by from_ipc_handle().
   [[nodiscard]] bool is_imported() const noexcept { return box_->imported; }
-  [[nodiscard]] CUipcEventHandle ipc_handle() const;  ///< for other processes; needs ipc_enabled
-  [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }  ///< names none
-  void close() noexcept;  ///< releases it; copies keep it
+  /// Returns a handle that other processes can open. Throws InvalidStateError without ipc_enabled.
+  [[nodiscard]] CUipcEventHandle ipc_handle() const;
+  /// True for a closed event, which refers to no event of the driver.
+  [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }
+  void close() noexcept;  ///< Releases this reference; other copies keep the event.
 
-  /// Milliseconds from `start` to `end`. Both need `timing_enabled` and must be done; the exception
-  /// says which is not.
+  /// Returns the time from `start` to `end` in milliseconds. Both need `timing_enabled` and must be
+  /// complete; otherwise throws InvalidStateError with the reason.
   static float elapsed_ms(const Event& start, const Event& end);
 
  private:

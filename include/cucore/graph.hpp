@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/graph.hpp: work described once and launched many times.
+// cucore/graph.hpp: CUDA graphs: definitions, nodes and executable graphs.
 #pragma once
 
 #include <cstddef>
@@ -24,42 +24,44 @@
 
 namespace cucore {
 
-/// How a graph is made ready to launch.
+/// Options for the instantiation of a graph.
 struct GraphCompleteOptions {
-  bool auto_free_on_launch = false;  ///< frees what the last launch allocated and did not free
-  StreamRef upload_stream{};         ///< uploads the graph to the device there and then
-  bool upload = false;               ///< whether upload_stream counts
-  bool device_launch = false;        ///< kernels may launch it
-  bool use_node_priority =
-      false;  ///< nodes keep the priority of the stream they were captured from
+  /// A launch frees memory that the previous launch allocated and did not free.
+  bool auto_free_on_launch = false;
+  StreamRef upload_stream{};   ///< stream of the upload; ignored unless `upload` is set
+  bool upload = false;         ///< uploads the graph to the device at instantiation
+  bool device_launch = false;  ///< kernels may launch the graph
+  /// Nodes keep the priority of the stream they were captured from.
+  bool use_node_priority = false;
 };
 
-/// A 1-D copy or fill inside a graph.
+/// Parameters of a memset node: rows filled with a pattern.
 struct MemsetParams {
-  CUdeviceptr dst = 0;        ///< where
-  std::size_t pitch = 0;      ///< bytes from row to row
+  CUdeviceptr dst = 0;        ///< destination address
+  std::size_t pitch = 0;      ///< bytes from one row to the next
   unsigned value = 0;         ///< the pattern
-  unsigned element_size = 1;  ///< bytes of the pattern: 1, 2 or 4
-  std::size_t width = 0;      ///< elements of a row
-  std::size_t height = 1;     ///< rows
+  unsigned element_size = 1;  ///< size of the pattern in bytes: 1, 2 or 4
+  std::size_t width = 0;      ///< elements per row
+  std::size_t height = 1;     ///< number of rows
 
-  /// Makes these bytes the pattern. Throws std::invalid_argument unless they are 1, 2 or 4.
+  /// Sets `value` and `element_size` from the bytes of a pattern. Throws std::invalid_argument
+  /// unless there are 1, 2 or 4.
   CUCORE_EXPORT void set_pattern(std::span<const std::byte> bytes);
 };
 
-/// Whose memory an allocation node allocates.
+/// Kind of memory that an allocation node allocates.
 enum class GraphMemoryType : unsigned char {
-  device,  ///< the device's
-  host,    ///< pinned memory of the host
-  managed  ///< memory that moves between both
+  device,  ///< device memory
+  host,    ///< pinned host memory
+  managed  ///< managed memory
 };
 
-/// Memory that a graph allocates.
+/// Parameters of an allocation node.
 struct AllocParams {
-  std::size_t size = 0;                            ///< in bytes
-  GraphMemoryType type = GraphMemoryType::device;  ///< whose
-  int device = 0;                                  ///< the number of the device
-  std::vector<int> peers{};                        ///< other devices that can use it
+  std::size_t size = 0;                            ///< size in bytes
+  GraphMemoryType type = GraphMemoryType::device;  ///< kind of memory
+  int device = 0;                                  ///< the device's ordinal
+  std::vector<int> peers{};                        ///< ordinals of other devices with access
 };
 
 namespace detail {
@@ -68,67 +70,72 @@ struct DestroyGraph {
   void operator()(CUgraphExec graph) const noexcept;
 };
 using OwnedGraphExec = std::shared_ptr<std::remove_pointer_t<CUgraphExec>>;
-/// One graph of the driver: a whole, a body of a conditional node, or the copy that a child node
-/// runs.
+/// A CUgraph: a root graph, a body of a conditional node, or the copy that a child graph node runs.
 struct GraphPart {
-  CUgraph handle = nullptr;           // null once it is destroyed
-  unsigned long long generation = 1;  // another one once its nodes have been replaced or destroyed
+  CUgraph handle = nullptr;           // null after destruction
+  unsigned long long generation = 1;  // changes when the nodes are replaced or destroyed
 };
-/// What a node uses: the driver's object, and the graph that holds it.
+/// The user object that a node uses, and the graph that holds a reference to it.
 struct NodeUse {
   CUuserObject object = nullptr;
   CUgraph holder = nullptr;
 };
-/// What all copies of one GraphDefinition share. The graph is destroyed before the objects that it
-/// keeps.
+/// State shared by all copies of a GraphDefinition. The graph is destroyed before the objects that
+/// it keeps alive.
 struct GraphBox {
   std::shared_ptr<GraphPart> part = std::make_shared<GraphPart>();
-  // Of a whole graph, also for the graphs inside it:
-  std::vector<std::pair<CUuserObject, std::shared_ptr<void>>> kept{};  // what keep() was given
-  /// What keep_beside() was given and share() was not, and the node that uses it or null.
+  // Used in root graphs only, also for the graphs inside them:
+  std::vector<std::pair<CUuserObject, std::shared_ptr<void>>> kept{};  // owners passed to keep()
+  /// Owners passed to keep_beside() and not yet transferred by share(), with the node that uses
+  /// them or null.
   std::vector<std::pair<CUgraphNode, std::shared_ptr<void>>> beside{};
-  std::map<CUgraphNode, NodeUse> uses{};                                    // what use() was given
-  std::map<CUgraphNode, std::vector<std::shared_ptr<GraphPart>>> inside{};  // graphs of a node
+  std::map<CUgraphNode, NodeUse> uses{};  // owners passed to use()
+  std::map<CUgraphNode, std::vector<std::shared_ptr<GraphPart>>> inside{};  // graphs inside a node
   std::map<CUgraphNode, CUgraphConditionalNodeType> conditional_types{};
-  // A body of a conditional node, or a child graph, lives in its parent.
+  // The enclosing graph of a body of a conditional node or of a child graph.
   std::shared_ptr<GraphBox> parent{};
-  Owned<CUgraph, DestroyGraph> graph{};  // none for a part, and while it is captured
+  Owned<CUgraph, DestroyGraph> graph{};  // null for a graph inside a node, and during capture
 };
 }  // namespace detail
 
 class Graph;
-using GraphOwners = std::vector<std::shared_ptr<void>>;  ///< what launches of a graph use
+using GraphOwners = std::vector<std::shared_ptr<void>>;  ///< owners of objects that launches use
 
-/// A graph that can still be changed. Copies share it. Nodes are the driver's handles, valid as
-/// long as the graph.
+/// A graph that can be modified. Copies share it. Nodes are handles of the driver, valid as long as
+/// the graph.
 class CUCORE_EXPORT GraphDefinition {
  public:
-  GraphDefinition() = default;                   ///< Names none.
-  static GraphDefinition create();               ///< an empty graph
-  static GraphDefinition adopt(CUgraph handle);  ///< takes it over
-  /// A view of a graph with another owner: a part of `parent`, or one that is being captured.
+  GraphDefinition() = default;                   ///< Creates a null definition.
+  static GraphDefinition create();               ///< Creates an empty graph.
+  static GraphDefinition adopt(CUgraph handle);  ///< Takes ownership of `handle`.
+  /// Creates a view of a graph with another owner: a graph inside a node of `parent`, or a graph
+  /// that is being captured.
   static GraphDefinition view(CUgraph handle, const GraphDefinition& parent);
-  /// A graph inside a node of this one: a body of a conditional node, or the copy that a child node
-  /// runs. It names none once the node is destroyed.
+  /// Returns a graph inside a node of this graph: a body of a conditional node, or the copy that a
+  /// child graph node runs. The result becomes null when the node is destroyed.
   [[nodiscard]] GraphDefinition inside(CUgraphNode node, CUgraph handle) const;
-  /// Takes a graph over whose capture has ended; all copies and parts follow. Null: it is gone.
+  /// Takes ownership of the graph of a capture that has ended, for all copies of this object. A
+  /// null handle means that the graph was destroyed; the graphs inside it become null too.
   void own(CUgraph handle) noexcept;
 
-  /// null when it names none
+  /// The driver's handle; null for a null definition.
   [[nodiscard]] CUgraph handle() const noexcept { return box_ ? box_->part->handle : nullptr; }
-  [[nodiscard]] bool is_valid() const noexcept { return handle() != nullptr; }  ///< names a graph
-  /// Changes when its nodes have been replaced (set_child()) or destroyed with a node around it.
+  /// True unless the definition is null.
+  [[nodiscard]] bool is_valid() const noexcept { return handle() != nullptr; }
+  /// Generation of the nodes: changes when they are replaced (set_child()) or destroyed with an
+  /// enclosing node.
   [[nodiscard]] unsigned long long generation() const noexcept {
     return box_ ? box_->part->generation : 0;
   }
 
   using Nodes = std::span<const CUgraphNode>;
-  /// Joins `after` and does nothing. All that add answer the new node.
+  /// Adds an empty node that depends on `after`. All add functions return the new node.
   CUgraphNode add_empty(Nodes after);
-  /// Runs a kernel; `arguments` are copied.
+  /// Adds a kernel node; `arguments` are copied.
   CUgraphNode add_kernel(Nodes after, const LaunchConfig& config, const Kernel& kernel,
                          void** arguments);
-  /// The same with arguments as for launch(), checked against the kernel, which the graph keeps.
+  /// As add_kernel(), with arguments as for launch(), which are checked against the kernel's
+  /// parameters. The graph keeps the kernel loaded.
   template <KernelArgument... Args>
   CUgraphNode add_launch(Nodes after, const LaunchConfig& config, const Kernel& kernel,
                          const Args&... args) {
@@ -139,80 +146,91 @@ class CUCORE_EXPORT GraphDefinition {
     use(node, kernel.state());
     return node;
   }
-  /// Copies bytes between any two places.
+  /// Adds a copy of `size` bytes between any two addresses.
   CUgraphNode add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src, std::size_t size);
-  /// Any copy: rows at a distance, arrays; see copy_params().
+  /// Adds any copy, for example of pitched memory or arrays; see copy_params().
   CUgraphNode add_memcpy(Nodes after, const CUDA_MEMCPY3D& copy);
-  CUgraphNode add_memset(Nodes after, const MemsetParams& params);  ///< Repeats a pattern.
-  /// Calls a function on the host, with no CUDA calls in it.
+  CUgraphNode add_memset(Nodes after, const MemsetParams& params);  ///< Adds a memset node.
+  /// Adds a host node. `function` must not call CUDA.
   CUgraphNode add_host(Nodes after, CUhostFn function, void* data);
-  /// Adds a copy of `child`. Throws std::invalid_argument for what no driver can copy: this graph
-  /// itself, and graphs with allocation, free or conditional nodes.
+  /// Adds a child graph node with a copy of `child`. Throws std::invalid_argument for graphs that
+  /// no driver can copy: this graph itself, and graphs with allocation, free or conditional nodes.
   CUgraphNode add_child(Nodes after, const GraphDefinition& child);
-  /// Records an event; the caller keeps it.
+  /// Adds an event record node. The caller must keep the event alive.
   CUgraphNode add_event_record(Nodes after, EventRef event);
-  /// Waits for an event; the caller keeps it.
+  /// Adds an event wait node. The caller must keep the event alive.
   CUgraphNode add_event_wait(Nodes after, EventRef event);
-  /// Records an event, which the graph keeps.
+  /// Adds an event record node. The graph keeps the event alive.
   CUgraphNode add_event_record(Nodes after, const Event& event);
-  /// Waits for an event, which the graph keeps.
+  /// Adds an event wait node. The graph keeps the event alive.
   CUgraphNode add_event_wait(Nodes after, const Event& event);
-  /// Allocates memory; its address is known at once.
+  /// Adds an allocation node. Returns the node and the address of the memory, which is fixed from
+  /// now on.
   std::pair<CUgraphNode, CUdeviceptr> add_alloc(Nodes after, const AllocParams& params);
-  /// The same with the driver's parameters, which get the address.
+  /// As above, with the driver's parameters; `params.dptr` receives the address.
   CUgraphNode add_alloc(Nodes after, CUDA_MEM_ALLOC_NODE_PARAMS& params);
-  CUgraphNode add_free(Nodes after, CUdeviceptr ptr);  ///< Frees what add_alloc() allocated.
-  /// Adds an if, while or switch node with `count` bodies, which it returns.
+  /// Adds a free node for memory of add_alloc().
+  CUgraphNode add_free(Nodes after, CUdeviceptr ptr);
+  /// Adds a conditional node (if, while or switch) with `count` bodies, which are stored in
+  /// `bodies`.
   CUgraphNode add_conditional(Nodes after, CUgraphConditionalHandle condition,
                               CUgraphConditionalNodeType type, unsigned count,
                               std::vector<CUgraph>& bodies);
-  /// How a conditional node that add_conditional() added to this graph decides; nothing for others.
+  /// Returns the type of a conditional node that add_conditional() added to this graph; nullopt for
+  /// other nodes.
   [[nodiscard]] std::optional<CUgraphConditionalNodeType> conditional_type(CUgraphNode node) const;
-  /// The graphs inside a node: the copy that a child node runs, or the bodies of such a conditional
-  /// node.
+  /// Returns the graphs inside a node: the copy that a child graph node runs, or the bodies of a
+  /// conditional node that add_conditional() added.
   [[nodiscard]] std::vector<GraphDefinition> bodies(CUgraphNode node) const;
-  /// What a conditional node decides by; kernels set it.
+  /// Creates a conditional handle: kernels set its value, conditional nodes read it. If
+  /// `assign_default` is set, every launch starts with `default_value`.
   [[nodiscard]] CUgraphConditionalHandle create_condition(unsigned default_value,
                                                           bool assign_default);
-  /// Takes a node and its edges out, ends the graphs inside it, and releases what they used.
+  /// Removes a node and its edges, destroys the graphs inside it, and releases the objects that
+  /// they use.
   void remove(CUgraphNode node);
-  /// Another graph for a child node. Lets go of what the nodes of the old one used. Throws
-  /// CUDAError for the graph that the node runs or is part of, which the driver would destroy while
-  /// it reads it.
+  /// Replaces the graph of a child graph node, and releases the objects that the nodes of the old
+  /// one use. Throws CUDAError if `child` is the graph that the node runs or belongs to: the driver
+  /// would destroy it while reading it.
   void set_child(CUgraphNode node, const GraphDefinition& child);
 
-  /// Keeps `owner` alive as long as this graph, every graph made from it and every launch of those:
-  /// the driver counts. add_launch and the nodes of an Event do so by themselves; an address, a raw
-  /// handle or a callback's data has no owner the graph could know, so name it here.
+  /// Keeps `owner` alive as long as this graph, every graph created from it and every launch of
+  /// those. A user object of the driver counts the references; it is returned for release().
+  /// add_launch() and the event nodes of an Event do this implicitly. The graph cannot determine
+  /// the owner of an address, a raw handle or the data of a callback: pass it here.
   CUuserObject keep(std::shared_ptr<void> owner);
-  /// The same without the driver, which takes microseconds for every graph that keeps something:
-  /// `owner` lives as long as this object and its copies. Call share() before you pass the
-  /// driver's handle to other code; instantiate, update and add_child do not need it.
+  /// As keep(), but without a user object, which costs microseconds for every graph that has one:
+  /// `owner` lives as long as this object and its copies. Call share() before passing the driver's
+  /// handle to other code; instantiate(), update() and add_child() do not need it.
   void keep_beside(std::shared_ptr<void> owner, CUgraphNode node = nullptr);
-  /// What a node uses from now on, or null: kept as by keep() until the node is destroyed, replaced
-  /// with the graph it is in, or uses something else. Graphs already made from this one keep it.
+  /// Sets the owner of the object that a node uses; null for none. The owner is kept as by keep()
+  /// until the node is destroyed, is replaced with the graph it is in, or uses another object.
+  /// Graphs already created from this one keep it.
   void use(CUgraphNode node, std::shared_ptr<void> owner);
-  /// From now on the driver counts what keep_beside() was given, as if keep() had been.
+  /// Transfers the owners passed to keep_beside() to user objects, as if they had been passed to
+  /// keep().
   void share() const;
-  /// The graph itself releases what keep() returned; graphs already made from it do not.
+  /// Releases a user object returned by keep() from this graph. Graphs already created from this
+  /// one keep it.
   void release(CUuserObject kept);
 
-  [[nodiscard]] std::vector<CUgraphNode> nodes() const;  ///< all of them
-  /// (before, after)
+  [[nodiscard]] std::vector<CUgraphNode> nodes() const;  ///< Returns all nodes.
+  /// Returns the edges as pairs (from, to): `to` depends on `from`.
   [[nodiscard]] std::vector<std::pair<CUgraphNode, CUgraphNode>> edges() const;
-  void add_edges(Nodes from, Nodes to);     ///< to[i] waits for from[i]
-  void remove_edges(Nodes from, Nodes to);  ///< to[i] no longer waits for from[i]
-  /// True when a node allocates memory that no node of the graph frees.
+  void add_edges(Nodes from, Nodes to);     ///< Makes to[i] depend on from[i].
+  void remove_edges(Nodes from, Nodes to);  ///< Removes the dependency of to[i] on from[i].
+  /// Returns whether a node allocates memory that no node of the graph frees.
   [[nodiscard]] bool leaves_allocations() const;
 
-  /// Makes it ready to launch; what the graph keeps, the result keeps too.
+  /// Instantiates the graph. The executable graph keeps the same owners as this graph.
   [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options = {}) const;
-  /// The same, but moves what the graph keeps to `owners`: the caller keeps it until the last
-  /// launch is done. The driver would take some microseconds for that at every launch.
+  /// As above, but the executable graph keeps no owners: they are appended to `owners`, which the
+  /// caller must keep until the last launch is complete. This saves the microseconds that the
+  /// driver needs for them at every launch.
   [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options, GraphOwners& owners) const;
-  /// Writes it in the DOT language.
+  /// Writes the graph to a file in the DOT language.
   void debug_dot_print(const std::string& path, unsigned flags = 0) const;
-  /// The same as a text.
+  /// Returns the graph in the DOT language.
   [[nodiscard]] std::string dot(unsigned flags = 0) const;
 
  private:
@@ -224,22 +242,26 @@ class CUCORE_EXPORT GraphDefinition {
   std::shared_ptr<detail::GraphBox> box_;
 };
 
-/// A graph ready to launch. Copies share it.
+/// Owns an executable graph; copies share ownership.
 class CUCORE_EXPORT Graph {
  public:
-  Graph() = default;                       ///< Closed.
-  static Graph adopt(CUgraphExec handle);  ///< takes it over
-  /// null when closed
+  Graph() = default;                       ///< Creates a closed graph.
+  static Graph adopt(CUgraphExec handle);  ///< Takes ownership of `handle`.
+  /// The driver's handle; null if the graph is closed.
   [[nodiscard]] CUgraphExec handle() const noexcept { return exec_.get(); }
-  void launch(StreamRef stream) const;  ///< Runs the whole, ordered on the stream.
-  /// Makes the device ready, so that the first launch is as fast as the others.
+  void launch(StreamRef stream) const;  ///< Launches the graph in stream order.
+  /// Uploads the graph to the device in stream order, so that the first launch is as fast as later
+  /// ones.
   void upload(StreamRef stream) const;
-  /// Takes the parameters of a graph of the same shape over; throws with the reason when it cannot.
+  /// Updates the node parameters from a graph with the same topology. Throws CUDAError with the
+  /// reason if the update is not possible.
   void update(const GraphDefinition& source) const;
-  /// The same, but moves what `source` keeps to `owners`, as instantiate() does.
+  /// As above, but appends the owners that `source` keeps to `owners`, as instantiate() does.
   void update(const GraphDefinition& source, GraphOwners& owners) const;
-  void close() noexcept { exec_.reset(); }  ///< releases it; copies keep it
-  [[nodiscard]] bool is_closed() const noexcept { return exec_ == nullptr; }  ///< names none
+  /// Releases this reference; other copies keep the graph.
+  void close() noexcept { exec_.reset(); }
+  /// True for a closed graph, which refers to no graph of the driver.
+  [[nodiscard]] bool is_closed() const noexcept { return exec_ == nullptr; }
 
  private:
   explicit Graph(detail::OwnedGraphExec exec) noexcept : exec_{std::move(exec)} {}
@@ -247,26 +269,29 @@ class CUCORE_EXPORT Graph {
   detail::OwnedGraphExec exec_;
 };
 
-/// The parameters of a kernel node; `native.kernelParams` is `arguments`.
+/// Returns the driver's parameters of a kernel node in the current context; `kernelParams` is
+/// `arguments`.
 CUCORE_EXPORT CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& config,
                                                          const Kernel& kernel, void** arguments);
-/// The parameters of a fill.
+/// Returns the driver's parameters of a memset node.
 CUCORE_EXPORT CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& params);
-/// What an allocation node allocates.
+/// Converts the driver's parameters of an allocation node.
 CUCORE_EXPORT AllocParams alloc_params(const CUDA_MEM_ALLOC_NODE_PARAMS& params);
-/// Sets what a launch config says beyond grid and block (cluster, cooperation) on a kernel node.
+/// Sets the launch attributes of `config` (cluster, cooperative launch) on a kernel node.
 CUCORE_EXPORT void set_kernel_node_attributes(CUgraphNode node, const LaunchConfig& config);
 
-/// Drops what graphs have kept and no longer need. The driver says so on threads where CUDA must
-/// not be called, so the owners wait for this; closing a graph and keep() do it too.
+/// Destroys owners that no graph needs any more. The driver reports them on threads where CUDA
+/// calls are not allowed, so their destruction is deferred to this call. The destruction of a graph
+/// and keep() call it too.
 CUCORE_EXPORT void release_deferred_owners();
-/// What the driver is given to say it no longer needs `data`, a std::shared_ptr<void>* made with
-/// new.
+/// Destructor callback for cuUserObjectCreate. `data` is a std::shared_ptr<void>* created with new.
+/// Defers the destruction of the owner to release_deferred_owners().
 CUCORE_EXPORT void CUDA_CB forget_owner(void* data);
-/// Called, on any thread, when something waits for release_deferred_owners(); must not call CUDA.
+/// Sets a function that is called, on any thread, when an owner is deferred to
+/// release_deferred_owners(). It must not call CUDA.
 CUCORE_EXPORT void set_release_hook(void (*notify)());
 
-/// Captures what `work` queues on `stream` into a graph instead of running it.
+/// Captures the work that `work` enqueues on `stream` into a graph, in relaxed capture mode.
 CUCORE_EXPORT GraphDefinition capture(StreamRef stream, const std::function<void()>& work);
 
 }  // namespace cucore

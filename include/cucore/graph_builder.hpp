@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/graph_builder.hpp: turns calls into nodes of a graph: branches, conditional bodies, child
-// graphs, functions of the host.
+// cucore/graph_builder.hpp: graphs built by stream capture: branches, conditional nodes, callbacks.
 #pragma once
 
 #include <functional>
@@ -17,113 +16,122 @@
 
 namespace cucore {
 
-/// Where the capture of a stream stands.
+/// State of a stream's capture.
 struct CaptureInfo {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;  ///< whether there is one
-  cuuint64_t id = 0;                                             ///< of the capture
-  CUgraph graph = nullptr;                                       ///< that is made
-  std::vector<CUgraphNode> after;                                ///< what the next node comes after
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;  ///< none, active or invalidated
+  cuuint64_t id = 0;                                             ///< ID of the capture
+  CUgraph graph = nullptr;                                       ///< graph being captured
+  std::vector<CUgraphNode> after;                                ///< dependencies of the next node
 };
-/// Asks the driver.
+/// Returns the capture state of a stream. Queries the driver.
 [[nodiscard]] CUCORE_EXPORT CaptureInfo capture_info(StreamRef stream);
-/// Starts a capture; the graph that is made becomes the result, which owns it once end_capture()
-/// has answered: result.own(handle).
+/// Begins a capture. Returns a view of the graph being captured. The view becomes the owner when
+/// own() is called with the result of end_capture().
 [[nodiscard]] CUCORE_EXPORT GraphDefinition begin_capture(StreamRef stream,
                                                           CUstreamCaptureMode mode);
-/// The same into a graph that is there: the body of a conditional node.
+/// Begins a capture into an existing graph, such as the body of a conditional node.
 CUCORE_EXPORT void begin_capture_to(StreamRef stream, CUgraph graph, CUstreamCaptureMode mode);
-/// Ends a capture and answers its graph. Throws CUDAError where a forbidden call has broken it.
+/// Ends a capture and returns its graph. Throws CUDAError if a prohibited call has invalidated the
+/// capture.
 [[nodiscard]] CUCORE_EXPORT CUgraph end_capture(StreamRef stream);
-/// The next node of a capture comes after these.
+/// Sets the dependencies of the next node of a capture.
 CUCORE_EXPORT void continue_capture_after(StreamRef stream, std::span<const CUgraphNode> nodes);
 
-/// What a conditional node decides by; kernels are given it and set it.
+/// A conditional handle. Conditional nodes read its value; kernels receive it as an argument and
+/// set its value.
 class GraphCondition {
  public:
-  explicit GraphCondition(CUgraphConditionalHandle raw) noexcept : raw_{raw} {}  ///< By its handle.
-  [[nodiscard]] CUgraphConditionalHandle handle() const noexcept { return raw_; }  ///< the driver's
-  /// What launch() passes.
+  /// Wraps a handle.
+  explicit GraphCondition(CUgraphConditionalHandle raw) noexcept : raw_{raw} {}
+  /// The driver's handle.
+  [[nodiscard]] CUgraphConditionalHandle handle() const noexcept { return raw_; }
+  /// The argument that launch() passes to a kernel.
   [[nodiscard]] CUgraphConditionalHandle kernel_argument() const noexcept { return raw_; }
 
  private:
   CUgraphConditionalHandle raw_;
 };
 
-/// Turns calls into nodes: between begin_building() and end_building() pass it where a stream is
-/// expected.
+/// Builds a graph by stream capture. Between begin_building() and end_building(), pass the builder
+/// in place of a stream.
 ///
 ///     GraphBuilder builder{device.create_stream()};
 ///     builder.begin_building();
 ///     launch(builder, config, kernel, buffer, 1);
 ///     const Graph graph = builder.end_building().complete();
 ///
-/// Moves, never copies. Functions and child graphs are kept by the graph; kernels and buffers are
-/// the caller's. Used by one thread at a time.
+/// Move-only. The graph keeps callbacks and child graphs alive; the caller keeps kernels and
+/// buffers alive. Must be used by one thread at a time.
 class CUCORE_EXPORT GraphBuilder {
  public:
-  explicit GraphBuilder(const Stream& stream);  ///< Captures from this stream.
+  explicit GraphBuilder(const Stream& stream);  ///< Captures from `stream`.
   GraphBuilder(GraphBuilder&&) noexcept;
   GraphBuilder& operator=(GraphBuilder&&) noexcept;
   ~GraphBuilder();
 
-  /// The stream that work is captured from. Throws InvalidStateError when closed.
+  /// The stream that is captured. Throws InvalidStateError if the builder is closed.
   [[nodiscard]] const Stream& stream() const;
-  operator StreamRef() const { return stream(); }   // NOLINT: stands for its stream
-  [[nodiscard]] bool is_building() const noexcept;  ///< between begin and end
-  [[nodiscard]] bool is_built() const noexcept;     ///< after end
-  [[nodiscard]] bool is_closed() const noexcept;    ///< after close(), or joined
-  /// False for builders that split() made, and for bodies of conditional nodes.
+  operator StreamRef() const { return stream(); }  // NOLINT: passed as a stream
+  /// True between begin_building() and end_building().
+  [[nodiscard]] bool is_building() const noexcept;
+  [[nodiscard]] bool is_built() const noexcept;   ///< true after end_building()
+  [[nodiscard]] bool is_closed() const noexcept;  ///< true after close() or join()
+  /// False for builders that split() returned, and for bodies of conditional nodes.
   [[nodiscard]] bool is_primary() const noexcept;
-  /// True for a builder that split() made, until it is joined.
+  /// True for a builder that split() returned, until it is joined.
   [[nodiscard]] bool is_join_required() const noexcept;
-  /// The graph as nodes. Of a body of a conditional node also before begin_building(), so that it
-  /// can be filled node by node. Throws InvalidStateError while it is being captured, when the
-  /// driver's graph must not be touched, for a builder that split() made, and where nothing was
-  /// built.
+  /// Returns the graph. For the body of a conditional node also before begin_building(), so that
+  /// nodes can be added explicitly. Throws InvalidStateError during capture, when the driver's
+  /// graph must not be accessed; for a builder that split() returned; and if nothing was built.
   [[nodiscard]] GraphDefinition graph_definition() const;
-  /// The same in every phase, for keeping what the graph uses. Its nodes must not be read before it
-  /// is built.
+  /// Returns the graph in every phase, for functions such as keep(). Its nodes must not be read
+  /// before end_building().
   [[nodiscard]] GraphDefinition unfinished_definition() const;
-  /// The same once it is built; throws InvalidStateError before.
+  /// Returns the graph after end_building(); throws InvalidStateError before.
   [[nodiscard]] GraphDefinition built() const;
-  /// The same of the builder that began the graph; throws InvalidStateError for others.
+  /// As built(), for the primary builder; throws InvalidStateError for others.
   [[nodiscard]] GraphDefinition completed() const;
 
-  /// Starts: from now on calls with this builder become nodes.
+  /// Begins the capture: work enqueued with this builder becomes nodes.
   GraphBuilder& begin_building(CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED);
-  /// Stops. Throws CUDAError where a forbidden call has broken the capture.
+  /// Ends the capture. Throws CUDAError if a prohibited call has invalidated it.
   GraphBuilder& end_building();
-  /// Makes the graph ready to launch.
+  /// Instantiates the graph.
   [[nodiscard]] Graph complete(const GraphCompleteOptions& options = {}) const;
 
-  /// Calls a function on the host at this point. It must not throw and must not call CUDA.
+  /// Adds a host node that calls `function`, which must not throw and must not call CUDA.
   void callback(std::function<void()> function);
-  /// The same with a function of C; `data` must live as long as graphs made of this run. Returns
-  /// the node.
+  /// As above, with a C function. `data` must stay valid as long as graphs created from this one
+  /// run. Returns the node.
   CUgraphNode callback(CUhostFn function, void* data);
-  /// The nodes that the next one comes after. Throws InvalidStateError where a forbidden call has
-  /// ended the capture.
+  /// Returns the dependencies of the next node. Throws InvalidStateError if the capture has ended,
+  /// for example because a prohibited call has invalidated it.
   [[nodiscard]] std::vector<CUgraphNode> captured() const;
-  /// Runs a copy of another graph at this point.
+  /// Adds a child graph node with a copy of `child`.
   void embed(const GraphDefinition& child);
-  /// Forks the capture into `count` parallel branches: this builder, and those that it returns.
+  /// Forks the capture into `count` parallel branches: this builder and those that it returns.
   [[nodiscard]] std::vector<GraphBuilder> split(int count);
-  /// Joins the other branches into this one, which continues after all of them. Closes the others.
+  /// Joins other branches into this one, which continues after all of them. Closes the others.
   void join(std::span<GraphBuilder> others);
-  void join(std::span<GraphBuilder* const> others);  ///< the same, wherever they are
+  /// As above, with pointers to the branches.
+  void join(std::span<GraphBuilder* const> others);
   /// Joins branches into one, which continues after all of them: the first that split() did not
-  /// make, else the first. Closes the others. Throws std::invalid_argument below 2.
+  /// return, or else the first. Closes the others. Throws std::invalid_argument if there are fewer
+  /// than 2.
   static GraphBuilder& join_all(std::span<GraphBuilder* const> builders);
 
-  /// What a conditional node decides by; it starts every launch at the default, if one is given.
+  /// Creates a conditional handle. Every launch starts with the default value, if one is given.
   [[nodiscard]] GraphCondition create_condition(std::optional<unsigned> default_value = {});
-  /// A builder for what runs when the condition is not zero.
+  /// Adds an if node. Returns a builder of the body that runs if the condition is nonzero.
   [[nodiscard]] GraphBuilder if_then(GraphCondition condition);
-  /// Builders for what runs when the condition is not zero, and when it is.
+  /// Adds an if node. Returns builders of the bodies that run if the condition is nonzero, and if
+  /// it is zero.
   [[nodiscard]] std::pair<GraphBuilder, GraphBuilder> if_else(GraphCondition condition);
-  /// A builder for what runs as long as the condition is not zero.
+  /// Adds a while node. Returns a builder of the body that runs as long as the condition is
+  /// nonzero.
   [[nodiscard]] GraphBuilder while_loop(GraphCondition condition);
-  /// Builders for `count` branches; the condition's value names the one that runs.
+  /// Adds a switch node. Returns builders of `count` bodies; the condition's value is the index of
+  /// the body that runs.
   [[nodiscard]] std::vector<GraphBuilder> switch_case(GraphCondition condition, unsigned count);
 
   /// Ends a capture that is in progress and releases the graph. Idempotent.

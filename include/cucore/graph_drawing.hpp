@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/graph_drawing.hpp: a picture of a graph, without other programs.
+// cucore/graph_drawing.hpp: SVG drawings of graphs, without external programs.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,13 @@
 
 namespace cucore {
 
-/// The name that a drawing shows for a function of the host; empty: it has none.
+/// Returns the name that a drawing shows for a host function; empty if it has none.
 using HostFunctionName = std::function<std::string(const HostNodeParams&)>;
 
-/// A picture of a graph as an SVG document: each node below those it waits for, with the bodies of
-/// conditional nodes and child graphs inside their node. A graph of more than 500 nodes is cut.
-/// `name_of` names functions of the host; the driver knows their addresses only.
+/// Returns a drawing of a graph as an SVG document. Each node is below its dependencies; bodies of
+/// conditional nodes and child graphs are inside their node. At most 500 nodes of a graph are
+/// drawn. `name_of` returns the names of host functions, of which the driver has only the
+/// addresses.
 [[nodiscard]] CUCORE_EXPORT std::string graph_svg(const GraphDefinition& graph,
                                                   const HostFunctionName& name_of = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/graphics.hpp: memory of OpenGL that CUDA uses in place.
+// cucore/graphics.hpp: OpenGL interoperability: buffers and images that CUDA maps.
 #pragma once
 
 #include <utility>
@@ -11,14 +11,14 @@
 
 namespace cucore {
 
-/// Owns the registration of a buffer or image of OpenGL: map it for CUDA, unmap it for OpenGL.
-/// Moves, never copies.
+/// Owns the registration of an OpenGL buffer or image: map() gives CUDA access, unmap() returns it
+/// to OpenGL. Move-only.
 class CUCORE_EXPORT GraphicsResource {
  public:
-  /// Registers a buffer object; its OpenGL context must be current in this thread. Throws CUDAError
-  /// that says what is needed.
+  /// Registers a buffer object. Its OpenGL context must be current on the calling thread. Throws
+  /// CUDAError that explains the requirements.
   static GraphicsResource from_gl_buffer(unsigned gl_buffer, unsigned flags = 0);
-  /// Registers a texture or renderbuffer object.
+  /// As above, for a texture or renderbuffer object.
   static GraphicsResource from_gl_image(unsigned image, unsigned target, unsigned flags = 0);
   GraphicsResource(GraphicsResource&& other) noexcept;
   GraphicsResource& operator=(GraphicsResource&& other) noexcept;
@@ -26,17 +26,20 @@ class CUCORE_EXPORT GraphicsResource {
   GraphicsResource& operator=(const GraphicsResource&) = delete;
   ~GraphicsResource();
 
-  /// null when closed
+  /// The driver's handle; null if the resource is closed.
   [[nodiscard]] CUgraphicsResource handle() const noexcept { return handle_; }
-  [[nodiscard]] bool is_closed() const noexcept { return handle_ == nullptr; }  ///< after close()
-  [[nodiscard]] bool is_mapped() const noexcept { return memory_.handle() != 0; }  ///< for CUDA
-  /// The memory between map() and unmap(). Throws InvalidStateError where it is not mapped.
+  /// True after close().
+  [[nodiscard]] bool is_closed() const noexcept { return handle_ == nullptr; }
+  /// True while the resource is mapped for CUDA.
+  [[nodiscard]] bool is_mapped() const noexcept { return memory_.handle() != 0; }
+  /// Returns the mapped memory. Throws InvalidStateError if the resource is not mapped.
   [[nodiscard]] BufferRef memory() const;
-  /// Maps the memory for CUDA until unmap(). Throws InvalidStateError when closed or mapped.
+  /// Maps the resource for CUDA until unmap() and returns its memory. Throws InvalidStateError if
+  /// the resource is closed or mapped.
   BufferRef map(StreamRef stream);
-  /// Returns the memory to OpenGL. Throws InvalidStateError where it is not mapped.
+  /// Returns the memory to OpenGL. Throws InvalidStateError if the resource is not mapped.
   void unmap(StreamRef stream);
-  /// Unmaps, on the stream given, and unregisters; does nothing the second time.
+  /// Unmaps the resource in order on `stream` if it is mapped, and unregisters it. Idempotent.
   void close(StreamRef stream = StreamRef{nullptr});
 
  private:

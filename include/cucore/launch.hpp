@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/launch.hpp: how many threads run a kernel, and starting it.
+// cucore/launch.hpp: launch configurations and kernel launches.
 #pragma once
 
 #include <array>
@@ -19,47 +19,49 @@
 
 namespace cucore {
 
-/// Three extents; those not given are 1.
+/// The extents of a grid, cluster or block.
 struct Dim3 {
-  unsigned x = 1;  ///< varies fastest
-  unsigned y = 1;  ///< then this
-  unsigned z = 1;  ///< slowest
+  unsigned x = 1;  ///< extent of the fastest-varying dimension
+  unsigned y = 1;  ///< extent of the second dimension
+  unsigned z = 1;  ///< extent of the slowest-varying dimension
   friend bool operator==(const Dim3&, const Dim3&) = default;
 };
 
-/// The shape of a launch. With a cluster, the grid counts clusters, a cluster counts blocks and a
-/// block threads.
+/// A launch configuration. If `cluster` is set, `grid` is the number of clusters, not of blocks.
 struct LaunchConfig {
-  Dim3 grid{};                    ///< blocks, or clusters where there are some
-  Dim3 block{};                   ///< threads of a block
-  std::optional<Dim3> cluster{};  ///< blocks of a cluster; none: no clusters
+  Dim3 grid{};                    ///< grid dimensions in blocks, or in clusters if `cluster` is set
+  Dim3 block{};                   ///< block dimensions in threads
+  std::optional<Dim3> cluster{};  ///< cluster dimensions in blocks; unset: no clusters
   unsigned shmem_size = 0;        ///< dynamic shared memory per block, in bytes
-  bool is_cooperative = false;    ///< all blocks run at once, so that the grid can synchronise
-  bool programmatic_stream_serialization =
-      false;  ///< may start before the kernel ahead of it has ended
+  bool is_cooperative = false;    ///< all blocks are co-resident, so that the grid can synchronize
+  /// The kernel may start before the preceding kernel in the stream completes (programmatic
+  /// dependent launch).
+  bool programmatic_stream_serialization = false;
   friend bool operator==(const LaunchConfig&, const LaunchConfig&) = default;
 };
 
-/// A LaunchConfig as the driver takes it. `attributes` must outlive the use of the result.
+/// Converts a LaunchConfig to the driver's structure. The result points into `attributes`, which
+/// must outlive it.
 CUCORE_EXPORT CUlaunchConfig to_driver(const LaunchConfig& config, CUstream stream,
                                        std::array<CUlaunchAttribute, 4>& attributes);
 
-/// Starts a kernel; `arguments[i]` points to the i-th argument, as large as the kernel's parameter
-/// table says. Throws std::invalid_argument for a cooperative grid whose blocks cannot run at once.
+/// Launches a kernel on a stream. `arguments[i]` points to the value of parameter i, which has the
+/// size that Kernel::params() gives. Throws CUDAError if the launch fails, and
+/// std::invalid_argument if the blocks of a cooperative grid cannot be co-resident.
 CUCORE_EXPORT void launch_raw(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
                               void** arguments);
 
 namespace detail {
-/// An object that a kernel is given by a value of its own: a texture by its handle.
+/// A type whose kernel_argument() returns the value to pass, for example a texture's handle.
 template <class T>
 concept HasKernelArgument = requires(const T& object) {
   requires std::is_trivially_copyable_v<std::remove_cvref_t<decltype(object.kernel_argument())>>;
 };
 }  // namespace detail
 
-/// Types that can be passed to a kernel: a Buffer (its address), a texture, surface or tensor map,
-/// or a value that can be copied byte by byte. Views of host memory (arrays, spans, string views)
-/// are not among them.
+/// A type that can be passed to a kernel: a Buffer (passed as its address), a texture, surface or
+/// tensor map, or a trivially copyable value. Arrays and views of host memory (spans, string views)
+/// are excluded.
 template <class T>
 concept KernelArgument = std::same_as<std::remove_cvref_t<T>, Buffer> ||
     detail::HasKernelArgument<std::remove_cvref_t<T>> ||
@@ -68,16 +70,16 @@ concept KernelArgument = std::same_as<std::remove_cvref_t<T>, Buffer> ||
      !std::ranges::borrowed_range<std::remove_cvref_t<T>>);
 
 namespace detail {
-/// launch_raw() by the kernel itself, not by its function in the current context: what a stream
-/// captures then names the kernel.
+/// launch_raw() with the CUkernel instead of its CUfunction in the current context, so that a
+/// captured kernel node refers to the CUkernel.
 CUCORE_EXPORT void launch_kernel(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
                                  void** arguments);
 
-/// launch_raw() of a function that is known to be the kernel's in the stream's context.
+/// launch_raw() with `function`, which must be the kernel's CUfunction in the stream's context.
 CUCORE_EXPORT void launch_function(StreamRef stream, const LaunchConfig& config,
                                    const Kernel& kernel, CUfunction function, void** arguments);
 
-/// The type of an argument: `kind` is unknown for what is copied byte by byte, such as a structure.
+/// The type of an argument. `kind` is unknown unless it is a number, an enumeration or a pointer.
 struct ArgumentType {
   std::size_t size = 0;
   ParamKind kind = ParamKind::unknown;
@@ -91,18 +93,20 @@ constexpr ArgumentType argument_type() {
     return {sizeof(T), Kind::pointer};
   return {sizeof(T), Kind::unknown};
 }
-/// Whether a value of one kind may be passed for a parameter of another. Addresses and integers
-/// (CUdeviceptr, texture objects) stand for each other; what is unknown is checked by its size.
+/// Returns whether an argument of one kind may be passed to a parameter of another. Pointers and
+/// integers (CUdeviceptr, texture objects) are interchangeable. An unknown kind matches every kind:
+/// only its size is checked.
 constexpr bool is_compatible(ParamKind argument, ParamKind parameter) noexcept {
   if (argument == ParamKind::unknown || parameter == ParamKind::unknown) return true;
   return (argument == ParamKind::floating) == (parameter == ParamKind::floating);
 }
 
-/// Throws std::invalid_argument that names the argument where number, sizes or kinds differ from
-/// the kernel's parameters.
+/// Throws std::invalid_argument if the number, a size or a kind of the arguments differs from the
+/// kernel's parameters. The message names the first argument that differs.
 CUCORE_EXPORT void check_arguments(const Kernel& kernel, const ArgumentType* types,
                                    std::size_t count);
-/// "argument 1 of kernel scale: parameter 1 'factor' is float, got int"
+/// Returns the message for an argument of the wrong kind, for example "argument 1 of kernel scale:
+/// parameter 1 'factor' is float, got int".
 [[nodiscard]] CUCORE_EXPORT std::string wrong_kind_text(const Kernel& kernel, std::size_t index,
                                                         std::string_view got);
 
@@ -122,11 +126,11 @@ requires(!std::same_as<T, Buffer> &&
          !HasKernelArgument<T>) Argument<T> as_argument(const T& value) {
   return {value};
 }
-/// Calls `use(void** pointers)` with the addresses of copies of the arguments, after checking their
-/// number, sizes and kinds against the kernel's parameters.
+/// Checks the arguments with check_arguments(), then calls `use(void** pointers)` with pointers to
+/// copies of them.
 template <class Use, class... Args>
 void with_arguments(const Kernel& kernel, Use use, const Args&... args) {
-  const auto run = [&](auto&&... held) {  // temporaries, not copied: a tensor map has 128 bytes
+  const auto run = [&](auto&&... held) {  // by reference: a tensor map has 128 bytes
     const std::array<ArgumentType, sizeof...(held)> types{held.type...};
     check_arguments(kernel, types.data(), types.size());
     std::array<void*, sizeof...(held) + 1> pointers{static_cast<void*>(&held.value)..., nullptr};
@@ -136,9 +140,9 @@ void with_arguments(const Kernel& kernel, Use use, const Args&... args) {
 }
 }  // namespace detail
 
-/// Starts a kernel with these arguments, after checking their number, sizes and kinds against the
-/// kernel's parameters: an int for a float parameter throws std::invalid_argument. Values are not
-/// converted; TypedKernel does that.
+/// Launches a kernel. Throws std::invalid_argument if the number, a size or a kind of the arguments
+/// differs from the kernel's parameters, for example for an int passed to a float parameter.
+/// Arguments are not converted; TypedKernel converts them.
 template <KernelArgument... Args>
 void launch(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
             const Args&... args) {

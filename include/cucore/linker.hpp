@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/linker.hpp: joins pieces of compiled code into one.
+// cucore/linker.hpp: links object code into a cubin or PTX.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,20 @@
 
 namespace cucore {
 
-/// How code is linked. An option that is not set takes the linker's default.
+/// Link options. An unset option has the linker's default. Names and meanings are nvJitLink's;
+/// `flags()` returns the resulting command line.
 struct CUCORE_EXPORT LinkerOptions {
   using Flag = std::optional<bool>;
   using Number = std::optional<int>;
   using Texts = std::vector<std::string>;
 
   std::string name = "<default linker>";
-  std::optional<std::string> arch{};  ///< "sm_90"; default: the current device's
+  std::optional<std::string> arch{};  ///< for example "sm_90"; unset: the current device's
   Number max_register_count{};
   Flag time{};
   Flag verbose{};
   Flag link_time_optimization{};
-  Flag ptx{};  ///< keep PTX: with link_time_optimization and target "ptx"
+  Flag ptx{};  ///< -ptx: emit PTX; for link_time_optimization with target "ptx"
   Number optimization_level{};
   Flag debug{};
   Flag lineinfo{};
@@ -42,32 +43,36 @@ struct CUCORE_EXPORT LinkerOptions {
   Flag no_cache{};
   Flag numba_debug{};
 
-  /// nvJitLink's command line.
+  /// Returns the command line for nvJitLink.
   [[nodiscard]] std::vector<std::string> flags() const;
 };
 
-/// Links object codes. nvJitLink does it where it is installed, else the driver; what nvJitLink
-/// cannot make for the CPU device the driver links there. A linker is used once: after link() only
-/// its logs and close() are of use.
+/// Links object code with nvJitLink if it is installed, otherwise with the driver. For the CPU
+/// device nvJitLink generates only PTX; the driver links all other code. Single-use: link() can be
+/// called once. Copies share one state. Thread-safe.
 class CUCORE_EXPORT Linker {
  public:
-  /// Throws std::invalid_argument without inputs.
+  /// Throws std::invalid_argument if `inputs` is empty or `options.arch` is not an architecture.
   Linker(std::vector<ObjectCode> inputs, LinkerOptions options = {});
 
-  /// Makes "cubin" or "ptx" (the latter needs LTO-IR inputs). Throws CUDAError with the linker's
-  /// log.
+  /// Links to a cubin or to PTX, which requires LTO-IR inputs. Throws CUDAError with the linker's
+  /// log if linking fails, InvalidStateError if the linker is closed or has already linked, and
+  /// std::invalid_argument for another target.
   [[nodiscard]] ObjectCode link(CodeType target);
-  /// What the linker said; empty before link().
+  /// Returns the linker's error log; empty before link().
   [[nodiscard]] std::string get_error_log() const;
-  [[nodiscard]] std::string get_info_log() const;  ///< the same for what is no error
-  /// The linker's handle (nvJitLinkHandle, CUlinkState) once linked; null when closed.
+  /// Returns the linker's informational log; empty before link().
+  [[nodiscard]] std::string get_info_log() const;
+  /// Returns the linker's handle (nvJitLinkHandle or CUlinkState), or null before link() and after
+  /// close().
   [[nodiscard]] void* handle() const noexcept;
-  [[nodiscard]] CompilerBackend backend() const noexcept;  ///< who links
-  /// What a linker would use: nvJitLink where it is installed, else the driver.
+  /// Returns the back end of the last link; before link(), which_backend().
+  [[nodiscard]] CompilerBackend backend() const noexcept;
+  /// Returns nvJitLink if it is installed, otherwise the driver.
   [[nodiscard]] static CompilerBackend which_backend();
-  /// Idempotent.
+  /// Destroys the linker's handle; the logs stay available. Idempotent.
   void close() noexcept;
-  [[nodiscard]] bool is_closed() const noexcept;  ///< after close()
+  [[nodiscard]] bool is_closed() const noexcept;  ///< Returns whether close() was called.
 
   class Implementation;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/managed.hpp: memory that moves between host and devices by itself: where it should be, who
-// uses it, and moving it ahead of its use.
+// cucore/managed.hpp: managed memory: advice, prefetches and discards.
 #pragma once
 
 #include <optional>
@@ -15,48 +14,57 @@
 
 namespace cucore {
 
-/// Names managed memory without owning it: of a Buffer from a managed MemoryPool, or of
-/// cuMemAllocManaged. Pass by value. What it is asked throws std::invalid_argument for memory that
-/// is not managed.
+/// A non-owning reference to managed memory from a managed MemoryPool or cuMemAllocManaged. Pass by
+/// value. The attributes and prefetch() throw std::invalid_argument if the memory is not managed.
 class CUCORE_EXPORT ManagedRef : public BufferRef {
  public:
   using BufferRef::BufferRef;
-  /// The memory of a managed buffer.
+  /// Refers to the memory of a managed buffer.
   explicit constexpr ManagedRef(BufferRef memory) noexcept : BufferRef{memory} {}
 
-  [[nodiscard]] bool read_mostly() const;  ///< readers are given copies of their own
-  void set_read_mostly(bool value) const;  ///< changes that
-  /// Where the memory should be; nothing where no place is preferred.
+  /// Returns whether the memory is advised as read-mostly: each reader has a read-only copy.
+  [[nodiscard]] bool read_mostly() const;
+  /// Sets or clears the read-mostly advice.
+  void set_read_mostly(bool value) const;
+  /// Returns the preferred location of the memory, or std::nullopt if it has none.
   [[nodiscard]] std::optional<Location> preferred_location() const;
-  void set_preferred_location(const std::optional<Location>& place) const;  ///< changes that
-  /// The devices, and the host, that keep a mapping of the memory.
+  /// Sets the preferred location; std::nullopt removes it.
+  void set_preferred_location(const std::optional<Location>& place) const;
+  /// Returns the devices, and the host, that keep a mapping of the memory (accessed-by advice).
   [[nodiscard]] std::vector<Location> accessed_by() const;
-  /// Lets a device, or the whole host, keep a mapping; std::invalid_argument for a NUMA node.
+  /// Adds a device or the whole host to accessed_by(). Throws std::invalid_argument for a NUMA
+  /// node.
   void add_accessed_by(Location place) const;
-  void remove_accessed_by(Location place) const;  ///< not any more
-  /// These and no others. Nothing changes when one of them cannot be.
+  /// Removes a device or the host from accessed_by(). No-op for a NUMA node.
+  void remove_accessed_by(Location place) const;
+  /// Replaces accessed_by(). Throws std::invalid_argument, before anything changes, if one of the
+  /// locations is a NUMA node.
   void set_accessed_by(std::span<const Location> places) const;
 
-  /// Moves the memory to a place before it is used there.
+  /// Prefetches the memory to a location, in stream order.
   void prefetch(Location place, StreamRef stream) const;
-  /// Says that the contents are not needed any more; prefetch before it is written again.
+  /// Discards the contents, in stream order. Prefetch the memory before writing it again. Throws
+  /// CUDAError for the legacy default stream.
   void discard(StreamRef stream) const;
-  /// Moves the memory without its contents.
+  /// Discards the contents and prefetches the memory to a location, in stream order. Throws
+  /// CUDAError for the legacy default stream.
   void discard_prefetch(Location place, StreamRef stream) const;
 };
 
-/// Whether the driver calls memory managed.
+/// Returns whether the driver reports the memory as managed.
 [[nodiscard]] CUCORE_EXPORT bool is_managed(BufferRef memory);
 
-/// Moves managed memory to places (one for all, or one each) before it is used there. Throws
-/// std::invalid_argument for another number of places, CUDAError in the legacy default stream.
+/// Prefetches managed memory, in stream order. `places` has one location for all buffers, or one
+/// per buffer. Throws std::invalid_argument for another number of locations, and CUDAError for the
+/// legacy default stream.
 CUCORE_EXPORT void prefetch_batch(StreamRef stream, std::span<const BufferRef> buffers,
                                   std::span<const Location> places);
-/// Says that the contents of managed memory are not needed any more. Prefetch before it is written
-/// again, or use discard_prefetch_batch(): a GPU's driver may take what the host writes to a
-/// discarded page for discarded too.
+/// Discards the contents of managed memory, in stream order. Prefetch the memory before writing it
+/// again, or use discard_prefetch_batch(): the driver of a GPU may also discard what the host
+/// writes to a discarded page. Throws CUDAError for the legacy default stream.
 CUCORE_EXPORT void discard_batch(StreamRef stream, std::span<const BufferRef> buffers);
-/// Moves managed memory without its contents.
+/// Discards the contents of managed memory and prefetches the memory, in stream order. `places` and
+/// exceptions as for prefetch_batch().
 CUCORE_EXPORT void discard_prefetch_batch(StreamRef stream, std::span<const BufferRef> buffers,
                                           std::span<const Location> places);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/memory_resource.hpp: where buffers get their memory from.
+// cucore/memory_resource.hpp: memory resources, from which buffers are allocated.
 #pragma once
 
 #include <atomic>
@@ -16,58 +16,64 @@
 
 namespace cucore {
 
-/// Allocates and frees memory, ordered on a stream where the kind of memory allows it. Derive from
-/// it to give buffers memory of your own. Must be safe to use from several threads.
+/// Allocates and deallocates memory, in stream order if the type of memory supports it. Derive from
+/// it to implement a custom allocator. Implementations must be thread-safe.
 class CUCORE_EXPORT MemoryResource {
  public:
   virtual ~MemoryResource();
-  /// Memory that work queued on `stream` from now on may use. Throws OutOfMemoryError.
+  /// Allocates `size` bytes. Work enqueued on `stream` after the call may use the memory. Throws
+  /// OutOfMemoryError.
   [[nodiscard]] virtual CUdeviceptr allocate(std::size_t size, StreamRef stream) = 0;
-  /// Takes memory back once the work queued on `stream` is done with it.
+  /// Frees the memory after the work enqueued on `stream` is complete.
   virtual void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) = 0;
-  /// kernels can use the memory
+  /// Returns whether kernels can access the memory.
   [[nodiscard]] virtual bool is_device_accessible() const noexcept = 0;
-  /// the host can read and write it directly
+  /// Returns whether the host can access the memory directly.
   [[nodiscard]] virtual bool is_host_accessible() const noexcept = 0;
-  /// It moves between host and device by itself.
+  /// Returns whether the memory is managed: it migrates between host and devices.
   [[nodiscard]] virtual bool is_managed() const noexcept { return false; }
-  [[nodiscard]] virtual int device_id() const noexcept = 0;  ///< -1: no device of its own
-  /// True when deallocate() waits for work: it is not ordered on a stream.
+  /// Returns the ordinal of the device that the memory belongs to, or -1 if there is none.
+  [[nodiscard]] virtual int device_id() const noexcept = 0;
+  /// Returns whether deallocate() blocks until enqueued work is complete, instead of being
+  /// stream-ordered.
   [[nodiscard]] virtual bool deallocation_waits() const noexcept { return false; }
 };
 
-/// What a pool's memory is and where it lies.
+/// Properties of a memory pool.
 struct PoolOptions {
-  CUmemAllocationType type = CU_MEM_ALLOCATION_TYPE_PINNED;  ///< what kind of memory
-  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {0}};  ///< where it lies
+  CUmemAllocationType type = CU_MEM_ALLOCATION_TYPE_PINNED;  ///< type of the memory
+  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {0}};  ///< location of the memory
   bool ipc_enabled = false;  ///< the pool can be exported as a file descriptor
-  std::size_t max_size = 0;  ///< 0: the driver's own limit
+  std::size_t max_size = 0;  ///< maximum size in bytes; 0: the driver's limit
 };
 
-/// What a pool of page-locked host memory is.
+/// Properties of a pool of pinned host memory.
 struct PinnedOptions {
-  bool ipc_enabled = false;    ///< the pool can be exported; its memory is then of a NUMA node
-  std::optional<int> numa_id;  ///< the NUMA node; none: any, or the device's where it must be one
-  std::size_t max_size = 0;    ///< 0: the driver's own limit
+  bool ipc_enabled = false;    ///< the pool can be exported; it is then on a NUMA node
+  std::optional<int> numa_id;  ///< NUMA node; unset: any, or the nearest one with `ipc_enabled`
+  std::size_t max_size = 0;    ///< maximum size in bytes; 0: the driver's limit
 };
 
-/// Names a pool of the driver without owning it. Pass by value; must not outlive the pool.
+/// A non-owning reference to a memory pool. Pass by value; must not outlive the pool.
 class CUCORE_EXPORT MemoryPoolRef {
  public:
-  /// Names the pool of this handle.
+  /// Refers to the pool with this driver handle.
   constexpr explicit MemoryPoolRef(CUmemoryPool raw = nullptr) noexcept : raw_{raw} {}
-  [[nodiscard]] constexpr CUmemoryPool handle() const noexcept { return raw_; }  ///< the driver's
+  /// Returns the driver handle.
+  [[nodiscard]] constexpr CUmemoryPool handle() const noexcept { return raw_; }
 
-  /// What the driver says about the pool now.
+  /// Returns the current value of an attribute.
   [[nodiscard]] std::size_t attribute(CUmemPool_attribute attribute) const;
-  /// Changes it; counters can be set to zero only.
+  /// Sets an attribute. High-water marks accept only 0, which resets them.
   void set_attribute(CUmemPool_attribute attribute, std::size_t value) const;
-  void trim_to(std::size_t keep_bytes) const;  ///< Gives unused memory back to the system.
-  /// A new file descriptor that names the pool; the caller closes it.
+  /// Releases unused memory to the system, down to `keep_bytes` bytes.
+  void trim_to(std::size_t keep_bytes) const;
+  /// Exports the pool as a new file descriptor, which the caller must close.
   [[nodiscard]] int export_file_descriptor() const;
-  /// Lets another device use the memory, or no longer.
+  /// Sets the access of a device to the pool's memory.
   void set_access(int device, CUmemAccess_flags flags) const;
-  [[nodiscard]] CUmemAccess_flags access(int device) const;  ///< What a device may do with it.
+  /// Returns the access of a device to the pool's memory.
+  [[nodiscard]] CUmemAccess_flags access(int device) const;
 
  protected:
   CUmemoryPool raw_;
@@ -79,23 +85,24 @@ struct DestroyPool {
 };
 }  // namespace detail
 
-/// A pool of the driver: allocation and release are ordered on streams and reuse memory. Pools that
-/// create() made and from_file_descriptor() opened are destroyed with it.
+/// A memory pool of the driver, with stream-ordered allocation and deallocation. Owns the pool if
+/// it was created or imported here; does not own the driver's current and default pools.
 class CUCORE_EXPORT MemoryPool final : public MemoryResource, public MemoryPoolRef {
  public:
-  /// The pool cuMemAllocAsync uses on a device now. Not ours: never destroyed.
+  /// Returns the current pool of a device, which cuMemAllocAsync uses. Non-owning.
   static std::shared_ptr<MemoryPool> current_of(int device);
-  /// The driver's default pool for a kind and place of memory.
+  /// Returns the driver's default pool for a location and an allocation type. Non-owning.
   static std::shared_ptr<MemoryPool> default_of(const CUmemLocation& location,
                                                 CUmemAllocationType type);
-  /// A new pool, destroyed with its last owner.
+  /// Creates a pool, which is destroyed with its last owner.
   static std::shared_ptr<MemoryPool> create(const PoolOptions& options);
-  /// A new pool of page-locked host memory, which all devices can use. Throws std::invalid_argument
-  /// for a NUMA node below 0.
+  /// Creates a pool of pinned host memory, which all devices can access. Throws
+  /// std::invalid_argument if the NUMA node is negative.
   static std::shared_ptr<MemoryPool> create_pinned(const PinnedOptions& options);
-  /// The driver's default pool of it; a new one where the driver (before CUDA 13) has none.
+  /// Returns the driver's default pool of pinned host memory. Creates a pool if the driver has none
+  /// (before CUDA 13).
   static std::shared_ptr<MemoryPool> default_pinned();
-  /// Opens a pool that another process exported. The file descriptor stays the caller's.
+  /// Imports a pool that another process exported. The caller keeps ownership of `fd`.
   static std::shared_ptr<MemoryPool> from_file_descriptor(int fd, const PoolOptions& options);
   ~MemoryPool() override;
 
@@ -108,41 +115,45 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource, public MemoryPoolR
   }
   [[nodiscard]] int device_id() const noexcept override;
 
-  /// destroyed with this object
+  /// Returns whether the pool is destroyed with this object.
   [[nodiscard]] bool is_handle_owned() const noexcept { return owned_ != nullptr; }
-  /// can be exported
+  /// Returns whether the pool can be exported.
   [[nodiscard]] bool is_ipc_enabled() const noexcept { return options_.ipc_enabled; }
-  [[nodiscard]] bool is_mapped() const noexcept { return mapped_; }  ///< came from another process
-  /// how it was made
+  /// Returns whether the pool was imported from another process. It then cannot allocate.
+  [[nodiscard]] bool is_mapped() const noexcept { return mapped_; }
+  /// Returns the properties of the pool.
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
 
-  /// The other devices that can use the memory, by number.
+  /// Returns the ordinals of the peer devices that can access the memory.
   [[nodiscard]] std::vector<int> peer_accessible_by() const;
-  /// Lets a device use the memory. Throws std::invalid_argument where it cannot reach it.
+  /// Grants a device access. Throws std::invalid_argument if the device does not support peer
+  /// access to the pool's device. No-op for the pool's device.
   void add_peer_accessible_by(int device) const;
-  void remove_peer_accessible_by(int device) const;  ///< not any more
-  /// These devices and no others, beside the pool's own.
+  /// Revokes the access of a device. No-op for the pool's device.
+  void remove_peer_accessible_by(int device) const;
+  /// Grants these devices access and revokes that of all other peers.
   void set_peer_accessible_by(std::span<const int> devices) const;
-  /// What another process needs to open an allocation of an exported pool.
+  /// Exports an allocation of the pool, for import_pointer() in another process.
   [[nodiscard]] CUmemPoolPtrExportData export_pointer(CUdeviceptr ptr) const;
-  /// Opens an allocation of the process the pool came from.
+  /// Imports an allocation from the process that exported the pool.
   [[nodiscard]] CUdeviceptr import_pointer(const CUmemPoolPtrExportData& data) const;
 
  private:
   enum class Origin { this_process, other_process };
   MemoryPool(MemoryPoolRef pool, const PoolOptions& options, Origin origin);
   void own(CUmemoryPool pool) noexcept;
-  [[nodiscard]] const Context& home() const;  ///< the context calls are made in
+  [[nodiscard]] const Context& home()
+      const;  ///< primary context of the device; null for host pools
 
   PoolOptions options_;
   bool mapped_;
   mutable std::atomic<bool> exported_{false};
   Context context_;
-  Owned<CUmemoryPool, detail::DestroyPool> owned_;  // none for a pool that the driver keeps
+  Owned<CUmemoryPool, detail::DestroyPool> owned_;  // null for the driver's pools
 };
 
-/// Page-locked host memory from cuMemAllocHost. Release waits for the given stream; needs no pool
-/// support.
+/// Pinned host memory from cuMemAllocHost. deallocate() synchronizes the given stream. Does not
+/// need memory pools.
 class CUCORE_EXPORT LegacyPinnedMemory final : public MemoryResource {
  public:
   [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
@@ -153,10 +164,12 @@ class CUCORE_EXPORT LegacyPinnedMemory final : public MemoryResource {
   [[nodiscard]] bool deallocation_waits() const noexcept override { return true; }
 };
 
-/// Device memory from cuMemAlloc, for devices without pools. Release waits for the given stream.
+/// Device memory from cuMemAlloc, for devices without memory pools. deallocate() synchronizes the
+/// given stream.
 class CUCORE_EXPORT SynchronousMemory final : public MemoryResource {
  public:
-  explicit SynchronousMemory(int device) : device_{device} {}  ///< On this device.
+  /// Allocates on the device with this ordinal.
+  explicit SynchronousMemory(int device) : device_{device} {}
   [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
   [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
@@ -168,20 +181,24 @@ class CUCORE_EXPORT SynchronousMemory final : public MemoryResource {
   int device_;
 };
 
-/// Memory that belongs to a graph being captured; allocate() takes capturing streams only.
+/// Memory of graphs. allocate() adds an allocation node to the graph that the stream captures, and
+/// throws InvalidStateError if the stream is not capturing.
 class CUCORE_EXPORT GraphMemory final : public MemoryResource {
  public:
-  explicit GraphMemory(int device) : device_{device} {}  ///< Of the graphs of this device.
+  /// Allocates on the device with this ordinal.
+  explicit GraphMemory(int device) : device_{device} {}
   [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
   [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
   [[nodiscard]] bool is_host_accessible() const noexcept override { return false; }
   [[nodiscard]] int device_id() const noexcept override { return device_; }
 
-  /// How much memory the graphs hold.
+  /// Returns a graph memory attribute of the device, in bytes.
   [[nodiscard]] std::size_t attribute(CUgraphMem_attribute attribute) const;
-  void reset_attribute(CUgraphMem_attribute attribute);  ///< Sets a high mark back to zero.
-  void trim();  ///< Gives memory that no graph uses now back.
+  /// Resets a high-water mark to zero.
+  void reset_attribute(CUgraphMem_attribute attribute);
+  /// Releases graph memory that is not in use to the system.
+  void trim();
 
  private:
   int device_;

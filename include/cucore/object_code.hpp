@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/object_code.hpp: compiled device code, in memory or in a file, loaded when a kernel is
-// asked for.
+// cucore/object_code.hpp: compiled device code in memory or in a file, loaded on first use.
 #pragma once
 
 #include <filesystem>
@@ -17,91 +16,100 @@
 
 namespace cucore {
 
-enum class CodeType { ptx, cubin, ltoir, fatbin, object, library };  ///< What compiled code is.
+enum class CodeType { ptx, cubin, ltoir, fatbin, object, library };  ///< Format of compiled code.
 
-/// "ptx", "cubin", ... and back. Throws std::invalid_argument that lists the names.
+/// Returns the name of a code type: "ptx", "cubin", "ltoir", "fatbin", "object" or "library".
 [[nodiscard]] CUCORE_EXPORT const char* code_type_name(CodeType type) noexcept;
-/// "ptx", "cubin" and so on, whatever the case. Throws std::invalid_argument.
+/// Returns the code type with this name, which is case-sensitive. Throws std::invalid_argument,
+/// with the list of names, for any other name.
 [[nodiscard]] CUCORE_EXPORT CodeType code_type_of(std::string_view name);
 
-/// The CUDA version, as cuDriverGetVersion() counts (12040 for 12.4), whose drivers read this PTX;
-/// nothing where the text has no .version, or one that is not known.
+/// Returns the first CUDA version that supports the PTX version of `ptx`, encoded as by
+/// cuDriverGetVersion() (12040 for 12.4). Returns std::nullopt if the `.version` directive is
+/// missing or unknown.
 [[nodiscard]] CUCORE_EXPORT std::optional<int> cuda_version_of_ptx(std::string_view ptx);
 
-/// Names a program uses for its symbols, each with the symbol's name in the code (mangled for C++).
+/// Maps the names that a program uses to symbols in the code (mangled for C++).
 using SymbolMapping = std::map<std::string, std::string, std::less<>>;
 
-/// Compiled code. Making one neither reads its file nor touches the driver. Copies are cheap and
-/// share one state; the code is loaded into the driver once, on first use, and unloaded
-/// when the last ObjectCode and Kernel of it are gone. Safe to use from several threads.
+/// Compiled device code. Construction neither reads the file nor calls the driver. Copies are cheap
+/// and share one state. The code is loaded into the driver once, on first use, and unloaded with
+/// the last ObjectCode or Kernel that refers to it. Thread-safe.
 class CUCORE_EXPORT ObjectCode {
  public:
-  /// Code in memory. PTX is text; everything else bytes.
+  /// Creates object code from memory: text for PTX, bytes for all other types.
   ObjectCode(CodeType type, std::string code, std::string name = {},
              SymbolMapping symbol_mapping = {});
-  /// Code in a file, read when it is needed.
+  /// Creates object code from a file, which is read on first use.
   ObjectCode(CodeType type, const std::filesystem::path& file, std::string name = {},
              SymbolMapping symbol_mapping = {});
 
-  /// ObjectCode{CodeType::ptx, ...}, as Python spells it.
+  /// Equivalent to ObjectCode{CodeType::ptx, ...}.
   static ObjectCode from_ptx(std::string code, std::string name = {},
                              SymbolMapping symbol_mapping = {});
-  /// ObjectCode{CodeType::cubin, ...}
+  /// Equivalent to ObjectCode{CodeType::cubin, ...}.
   static ObjectCode from_cubin(std::string code, std::string name = {},
                                SymbolMapping symbol_mapping = {});
-  /// ObjectCode{CodeType::ltoir, ...}
+  /// Equivalent to ObjectCode{CodeType::ltoir, ...}.
   static ObjectCode from_ltoir(std::string code, std::string name = {},
                                SymbolMapping symbol_mapping = {});
-  /// ObjectCode{CodeType::fatbin, ...}
+  /// Equivalent to ObjectCode{CodeType::fatbin, ...}.
   static ObjectCode from_fatbin(std::string code, std::string name = {},
                                 SymbolMapping symbol_mapping = {});
-  /// ObjectCode{CodeType::object, ...}
+  /// Equivalent to ObjectCode{CodeType::object, ...}.
   static ObjectCode from_object(std::string code, std::string name = {},
                                 SymbolMapping symbol_mapping = {});
-  /// ObjectCode{CodeType::library, ...}
+  /// Equivalent to ObjectCode{CodeType::library, ...}.
   static ObjectCode from_library(std::string code, std::string name = {},
                                  SymbolMapping symbol_mapping = {});
 
-  /// The code a kernel came from; nothing for a handle made elsewhere.
+  /// Returns the code that contains a kernel, or std::nullopt for a kernel from a foreign handle.
   static std::optional<ObjectCode> of(const Kernel& kernel);
 
-  [[nodiscard]] CodeType code_type() const noexcept;                   ///< what it is
-  [[nodiscard]] const std::string& name() const noexcept;              ///< how it was named
-  [[nodiscard]] const SymbolMapping& symbol_mapping() const noexcept;  ///< of its names
-  /// The file this code comes from, where it does.
+  [[nodiscard]] CodeType code_type() const noexcept;  ///< Returns the format of the code.
+  /// Returns the name given at construction, which messages use.
+  [[nodiscard]] const std::string& name() const noexcept;
+  /// Returns the mapping from names to symbols.
+  [[nodiscard]] const SymbolMapping& symbol_mapping() const noexcept;
+  /// Returns the file that contains the code, or std::nullopt for code from memory.
   [[nodiscard]] const std::optional<std::filesystem::path>& file() const noexcept;
-  /// The code itself; reads the file at first. Throws std::system_error when the file cannot be
-  /// read.
+  /// Returns the code. The first call reads the file; throws std::system_error if that fails.
   [[nodiscard]] const std::string& code() const;
 
-  /// The kernel of this name, as in the source where the symbol mapping knows it, else as in the
-  /// code. Loads the code. Throws CUDAError; a name that is not there lists those that are.
+  /// Returns the kernel `name`, which is a name of the symbol mapping or a symbol in the code.
+  /// Loads the code. Throws CUDAError; for an unknown name, the message lists the kernels. Throws
+  /// std::runtime_error if the code must be linked first.
   [[nodiscard]] Kernel get_kernel(std::string_view name) const;
-  /// The kernel with this symbol in the code, which is neither loaded nor searched before the
-  /// kernel is first used: whatever uses it then throws as get_kernel does.
+  /// Returns the kernel with this symbol without loading the code. The first use of the kernel
+  /// loads the code, looks the symbol up, and throws as get_kernel() does.
   [[nodiscard]] Kernel get_kernel_lazily(std::string symbol) const;
-  /// All kernels of the code, by their names in it. Loads the code.
+  /// Returns the symbols of all kernels in the code. Loads the code.
   [[nodiscard]] std::vector<std::string> kernel_names() const;
-  /// The loaded library and its module in the current context. They live as long as this object.
+  /// Returns the library handle, which is valid for the lifetime of this object. Loads the code.
   [[nodiscard]] CUlibrary handle() const;
-  /// The same for a program that unloads the library itself: this object then does not.
+  /// Returns the library handle to a caller that unloads the library itself: this object does not
+  /// unload it any more. Loads the code.
   [[nodiscard]] CUlibrary lend_handle() const;
-  [[nodiscard]] CUmodule get_module() const;      ///< in the current context
-  [[nodiscard]] bool is_loaded() const noexcept;  ///< the driver has it
+  /// Returns the library's module in the current context, which is valid for the lifetime of this
+  /// object. Loads the code.
+  [[nodiscard]] CUmodule get_module() const;
+  /// Returns whether the code is loaded into the driver.
+  [[nodiscard]] bool is_loaded() const noexcept;
 
-  /// The same object, not equal bytes.
+  /// Returns whether both are copies of one object. Does not compare the code.
   friend bool operator==(const ObjectCode& a, const ObjectCode& b) noexcept {
     return a.state_ == b.state_;
   }
-  /// Equal for copies of one another.
+  /// Returns an identifier that copies of one object share.
   [[nodiscard]] const void* identity() const noexcept { return state_.get(); }
-  /// Keeps the loaded code in the driver for as long as it is held.
+  /// Returns an owner of the loaded library, which keeps the code loaded. Loads the code.
   [[nodiscard]] std::shared_ptr<detail::Library> library() const;
-  /// A slot for a binding to another language, for what it keeps per object code; let go with the
-  /// last copy. The first to attach wins. Null when nothing is attached.
+  /// Returns the object that a language binding attached, or null. It is released with the last
+  /// copy.
   [[nodiscard]] void* attachment() const noexcept;
-  void attach(std::shared_ptr<void> attachment) const;  ///< fills the slot, if it is empty
-  /// For the library itself: the code before it is loaded.
+  /// Attaches an object. No-op if one is attached already.
+  void attach(std::shared_ptr<void> attachment) const;
+  /// Returns the code before it is loaded. For internal use.
   [[nodiscard]] std::shared_ptr<const detail::CodeImage> image() const;
 
  private:

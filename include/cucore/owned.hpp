@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/owned.hpp: a handle of the driver that is destroyed with its owner.
+// cucore/owned.hpp: a move-only owner of a driver handle.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace cucore {
 
-/// Owns a handle of the driver, or none. Calls `Destroy` with the handle once, at the end.
+/// Owns a driver handle, or is null. Calls `Destroy` with the handle once, on destruction.
 template <class Handle, class Destroy>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
 

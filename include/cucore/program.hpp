@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/program.hpp: source code (C++, PTX, NVVM IR) and its compilation.
+// cucore/program.hpp: programs in source form (C++, PTX, NVVM IR) and their compilation.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,18 @@
 
 namespace cucore {
 
-enum class SourceType { cxx, ptx, nvvm };                       ///< The language of a program.
-enum class CompilerBackend { nvrtc, nvvm, nvjitlink, driver };  ///< Who compiles or links.
-enum class PCHStatus { created, not_attempted, failed };  ///< What became of a precompiled header.
+enum class SourceType { cxx, ptx, nvvm };                       ///< Source language of a program.
+enum class CompilerBackend { nvrtc, nvvm, nvjitlink, driver };  ///< Compiler or linker.
+enum class PCHStatus { created, not_attempted, failed };        ///< Status of a precompiled header.
 
-/// "c++", "ptx", "nvvm" and back, whatever the case. Throws std::invalid_argument.
+/// Returns the source language with this name ("c++", "ptx" or "nvvm"), which is case-insensitive.
+/// Throws std::invalid_argument for any other name.
 [[nodiscard]] CUCORE_EXPORT SourceType source_type_of(std::string_view name);
-/// "NVRTC", "NVVM", "nvJitLink" or "driver".
+/// Returns "NVRTC", "NVVM", "nvJitLink" or "driver".
 [[nodiscard]] CUCORE_EXPORT const char* backend_name(CompilerBackend backend) noexcept;
 
-/// How a program is compiled. An option that is not set takes the compiler's default. Names and
-/// meanings are the compiler's (NVRTC's user guide describes each); `flags()` shows what they
-/// become.
+/// Compile options. An unset option has the compiler's default. Names and meanings are the
+/// compiler's (see the NVRTC user guide); `flags()` returns the resulting command line.
 struct CUCORE_EXPORT ProgramOptions {
   using Flag = std::optional<bool>;
   using Number = std::optional<int>;
@@ -35,8 +35,8 @@ struct CUCORE_EXPORT ProgramOptions {
   using Texts = std::vector<std::string>;
   using Numbers = std::vector<int>;
 
-  std::string name = "default_program";  ///< how messages call the source
-  Text arch{};                           ///< "sm_90"; default: the current device's
+  std::string name = "default_program";  ///< name of the source in messages
+  Text arch{};                           ///< for example "sm_90"; unset: the current device's
   Flag relocatable_device_code{};
   Flag extensible_whole_program{};
   Flag debug{};
@@ -55,7 +55,7 @@ struct CUCORE_EXPORT ProgramOptions {
   Texts define_macro{};  ///< "NAME" or "NAME=VALUE"
   Texts undefine_macro{};
   Texts include_path{};
-  Flag use_bundled_headers{};  ///< the headers that come with NVRTC 13.3 and later
+  Flag use_bundled_headers{};  ///< use the headers bundled with NVRTC 13.3 and later
   Texts pre_include{};
   Flag no_source_include{};
   Text std{};
@@ -88,51 +88,51 @@ struct CUCORE_EXPORT ProgramOptions {
   Flag pch_messages{};
   Flag instantiate_templates_in_pch{};
   std::vector<std::pair<std::string, std::string>>
-      extra_sources{};   ///< (name, text): NVVM modules; headers of C++
-  Flag use_libdevice{};  ///< NVVM: link NVIDIA's math library
+      extra_sources{};   ///< (name, text): modules of NVVM programs, headers of C++ programs
+  Flag use_libdevice{};  ///< NVVM programs: link libdevice, NVIDIA's math library
   Flag numba_debug{};
 
-  /// The compiler's command line. `target` matters to NVVM ("ltoir"). An unset `arch` is the
-  /// current device's, or none when there is no device. Throws std::invalid_argument when a set
-  /// option means nothing to the back end.
+  /// Returns the compiler's command line. `target` affects NVVM only (LTO-IR). An unset `arch` is
+  /// that of the current device, or is omitted if there is no device. Throws std::invalid_argument
+  /// if the back end does not support an option that is set.
   [[nodiscard]] std::vector<std::string> flags(CompilerBackend backend,
                                                std::optional<CodeType> target = std::nullopt) const;
 };
 
-/// A program in source form. Compiling creates no context and may run on several threads for
-/// different programs; calls on one program take turns.
+/// A program in source form. Compilation creates no context. Thread-safe: different programs
+/// compile concurrently, and calls on one program are serialized. Copies share one state.
 class CUCORE_EXPORT Program {
  public:
-  /// Throws std::invalid_argument for options that the language does not have.
+  /// Throws std::invalid_argument if the source language does not support an option that is set.
   Program(std::string code, SourceType type, ProgramOptions options = {});
 
-  /// Compiles to PTX, cubin or LTO-IR. `name_expressions` are C++ names ("add<float>") that must be
-  /// compiled and found again by get_kernel. `log` receives what the compiler says, also after
-  /// success. Throws NVRTCError or CUDAError with the log. On the CPU device a cubin is a container
-  /// (cucore/container.hpp): it also holds the PTX that runs there. What NVRTC made of C++ is kept
-  /// in the user's cache folder (CUCORE_COMPILE_CACHE=0: not) and taken from there while source,
-  /// options, included files and compiler are the same.
+  /// Compiles to PTX, cubin or LTO-IR. `name_expressions` are C++ names, for example "add<float>",
+  /// to compile; ObjectCode::get_kernel() accepts them. `log` receives the compiler's log if the
+  /// compilation succeeds. Throws NVRTCError or CUDAError with the log. For the CPU device a cubin
+  /// is a container (cucore/container.hpp), which includes the PTX that runs there. Results of
+  /// NVRTC are cached in the user's cache folder and reused while source, options, included files
+  /// and compiler are unchanged; CUCORE_COMPILE_CACHE=0 disables the cache.
   [[nodiscard]] ObjectCode compile(CodeType target,
                                    std::span<const std::string> name_expressions = {},
                                    std::string* log = nullptr);
-  /// The same for PTX programs, under the name that fits.
+  /// Equivalent to compile() without name expressions; the usual name for PTX programs.
   [[nodiscard]] ObjectCode link(CodeType target, std::string* log = nullptr) {
     return compile(target, {}, log);
   }
 
-  [[nodiscard]] CompilerBackend backend() const noexcept;        ///< who compiles it
-  [[nodiscard]] SourceType source_type() const noexcept;         ///< its language
-  [[nodiscard]] const ProgramOptions& options() const noexcept;  ///< how it is compiled
-  /// The compiler's handle (nvrtcProgram, nvvmProgram); null once closed, and for PTX. A C++
-  /// program whose last result came from the compile cache is compiled now, so that the handle has
-  /// it.
+  [[nodiscard]] CompilerBackend backend() const noexcept;        ///< Returns the compiler.
+  [[nodiscard]] SourceType source_type() const noexcept;         ///< Returns the source language.
+  [[nodiscard]] const ProgramOptions& options() const noexcept;  ///< Returns the compile options.
+  /// Returns the compiler's handle (nvrtcProgram or nvvmProgram), or null after close() and for PTX
+  /// programs. If the last result of a C++ program came from the compile cache, compiles the
+  /// program, so that the handle has the result.
   [[nodiscard]] void* handle() const;
-  /// What became of the precompiled header of the last compilation; nothing when none was asked
-  /// for.
+  /// Returns the status of the precompiled header of the last compilation, or std::nullopt if none
+  /// was requested.
   [[nodiscard]] std::optional<PCHStatus> pch_status() const noexcept;
-  /// Frees the compiler's state. Idempotent; compile() then throws InvalidStateError.
+  /// Destroys the compiler's handle; compile() then throws InvalidStateError. Idempotent.
   void close() noexcept;
-  [[nodiscard]] bool is_closed() const noexcept;  ///< after close()
+  [[nodiscard]] bool is_closed() const noexcept;  ///< Returns whether close() was called.
 
   class Implementation;
 

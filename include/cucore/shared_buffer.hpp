@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/shared_buffer.hpp: buffers that other processes of this user open by plain bytes.
+// cucore/shared_buffer.hpp: buffers shared between processes of one user through a descriptor.
 #pragma once
 
 #include <array>
@@ -13,31 +13,33 @@
 
 namespace cucore {
 
-/// What another process on this machine opens a buffer by. Plain bytes: send it as it is, by
-/// whatever means, to as many processes as wanted. Who has it can use the memory: it holds a key.
+/// A descriptor with which other processes on this machine open a buffer. Trivially copyable: send
+/// its bytes, by any means, to any number of processes. It contains a key that authorizes access to
+/// the memory.
 struct SharedBuffer {
-  std::array<char, 48> exporter{};       ///< where the process that owns the memory listens; a text
-  std::array<char, 32> key{};            ///< what it answers to
-  std::uint64_t number = 0;              ///< names the buffer there, and no other one ever
-  std::array<unsigned char, 16> pool{};  ///< names the pool, where it is of one
-  std::array<char, 40> device{};         ///< Device::uuid(), empty for memory of the host
-  IPCBufferDescriptor descriptor{};      ///< the memory
+  std::array<char, 48> exporter{};       ///< socket name of the exporter, null-terminated
+  std::array<char, 32> key{};            ///< key that the exporter requires
+  std::uint64_t number = 0;              ///< identifier of the buffer in the exporter, never reused
+  std::array<unsigned char, 16> pool{};  ///< identifier of the pool; zero for a plain allocation
+  std::array<char, 40> device{};         ///< Device::uuid() of a device pool, otherwise empty
+  IPCBufferDescriptor descriptor{};      ///< IPC descriptor of the memory
 };
 
-/// Lets other processes open a buffer of a pool that was made with ipc_enabled, or a plain
-/// allocation. From the first call on, a thread of this process answers them. The memory stays
-/// while one of them has it open, also when `buffer` is let go of here; close() gives it back at
-/// once. A killed process holds nothing. Throws as export_buffer() does.
+/// Shares a buffer with other processes: one from a pool with ipc_enabled, or a plain allocation.
+/// The first call starts a thread that serves them. The memory stays allocated while another
+/// process holds a lease on it, even if `buffer` is destroyed here; Buffer::close() frees it
+/// immediately. The leases of a process end with it. Throws InvalidStateError if the buffer is
+/// closed or belongs to another process, otherwise as export_buffer() does.
 [[nodiscard]] CUCORE_EXPORT SharedBuffer share_buffer(const std::shared_ptr<Buffer>& buffer);
 
-/// Opens a buffer that another process shares; in its own process a view that keeps it. The memory
-/// is let go of in the order of `stream`. Throws InvalidStateError where that process has ended or
-/// has closed the buffer, and where this one does not see the device.
+/// Opens a buffer that another process shares. In the exporting process, returns a view that keeps
+/// the buffer alive. The memory is released in order on `stream`. Throws InvalidStateError if the
+/// exporter has ended or has closed the buffer, or if the device is not visible in this process.
 [[nodiscard]] CUCORE_EXPORT Buffer open_shared_buffer(const SharedBuffer& shared,
                                                       const Stream& stream);
 
-/// Ends the thread that answers other processes, and what they hold; before the process ends, where
-/// that has to happen in order. The next share_buffer() begins anew.
+/// Stops the thread that serves other processes and ends their leases. Call it before the process
+/// ends if the order of the shutdown matters. The next share_buffer() starts a new thread.
 CUCORE_EXPORT void stop_sharing() noexcept;
 
 }  // namespace cucore

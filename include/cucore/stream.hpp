@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/stream.hpp: a queue of device work that runs in order.
+// cucore/stream.hpp: CUDA streams: queues of device work that executes in order.
 #pragma once
 
 #include <memory>
@@ -13,35 +13,43 @@
 
 namespace cucore {
 
-/// How a stream is made.
+/// Options for creating a stream.
 struct StreamOptions {
-  bool nonblocking = true;        ///< does not wait for the legacy default stream
-  std::optional<int> priority{};  ///< lower numbers go first; none: the default
+  bool nonblocking = true;        ///< no implicit synchronization with the legacy default stream
+  std::optional<int> priority{};  ///< lower numbers are higher priorities; unset: the default
 };
 
-/// Names a stream without owning it. Pass by value; must not outlive the stream.
+/// A non-owning reference to a stream. Pass by value; must not outlive the stream.
 class CUCORE_EXPORT StreamRef {
  public:
-  /// Names the stream of this handle; null is the default stream.
+  /// Refers to the stream with this driver handle; null is the default stream.
   constexpr explicit StreamRef(CUstream raw = nullptr) noexcept : raw_{raw} {}
-  [[nodiscard]] constexpr CUstream handle() const noexcept { return raw_; }  ///< the driver's
+  /// Returns the driver handle.
+  [[nodiscard]] constexpr CUstream handle() const noexcept { return raw_; }
 
-  [[nodiscard]] ContextRef context() const;   ///< what it was made in; asks the driver
-  [[nodiscard]] bool is_nonblocking() const;  ///< does not wait for the legacy default stream
-  [[nodiscard]] int priority() const;         ///< lower numbers go first
+  /// Returns the context of the stream. Queries the driver.
+  [[nodiscard]] ContextRef context() const;
+  /// Returns whether the stream does not synchronize implicitly with the legacy default stream.
+  [[nodiscard]] bool is_nonblocking() const;
+  /// Returns the priority; lower numbers are higher priorities.
+  [[nodiscard]] int priority() const;
 
-  void sync() const;  ///< Blocks until queued work is done.
-  [[nodiscard]] bool is_done()
-      const;  ///< False while work is pending: pending is an answer, not an error.
-  void record(EventRef event) const;  ///< Marks this point of the queue in `event`.
-  void wait(EventRef event) const;    ///< Later work here starts after `event`.
-  void wait(
-      StreamRef other) const;  ///< Later work here starts after what `other` has queued by now.
-  [[nodiscard]] bool is_capturing() const;  ///< its work becomes nodes of a graph
-  /// The number of the capture it takes part in; 0 outside one.
+  /// Blocks until all enqueued work is complete.
+  void sync() const;
+  /// Returns whether all enqueued work is complete. Does not block; pending work is not an error.
+  [[nodiscard]] bool is_done() const;
+  /// Records an event: it completes when all work enqueued so far is complete.
+  void record(EventRef event) const;
+  /// Makes work enqueued later wait for an event.
+  void wait(EventRef event) const;
+  /// Makes work enqueued later wait for all work enqueued on `other` so far.
+  void wait(StreamRef other) const;
+  /// Returns whether the stream is capturing.
+  [[nodiscard]] bool is_capturing() const;
+  /// Returns the identifier of the stream's capture, or 0 if the stream is not capturing.
   [[nodiscard]] cuuint64_t capture_id() const noexcept;
-  /// Calls a function on the host at this point of the queue, with no CUDA calls in it. `data` must
-  /// live until then.
+  /// Enqueues a call of a host function, which must not call CUDA. `data` must stay valid until the
+  /// function returns.
   void call_host(CUhostFn function, void* data) const;
 
  protected:
@@ -52,31 +60,37 @@ namespace detail {
 struct DestroyStream {
   void operator()(CUstream stream) const noexcept;
 };
-/// What all copies of one Stream share. The stream is destroyed before the objects that it uses.
+/// State shared by all copies of a Stream. The order of the members matters: the stream is
+/// destroyed before the objects that it uses.
 struct StreamBox {
   Context context{};              // a stream keeps its context alive
-  std::shared_ptr<void> owner{};  // what a stream made elsewhere belongs to
+  std::shared_ptr<void> owner{};  // owner of a foreign stream
   unsigned long long context_id = 0;
-  Owned<CUstream, DestroyStream> stream{};  // none for a stream made elsewhere
+  Owned<CUstream, DestroyStream> stream{};  // null for a foreign stream
 };
 }  // namespace detail
 
-/// A stream; copies share it, the last one destroys it. Work still queued then runs to its end.
+/// Owns a stream, or wraps a foreign stream, which was created outside this library. Copies share
+/// the stream; the last one destroys it. Work that is enqueued at that time still completes.
 class CUCORE_EXPORT Stream : public StreamRef {
  public:
-  Stream() = default;  ///< Names none.
-  /// A new stream; throws std::invalid_argument for a priority the device does not have.
+  Stream() = default;  ///< Creates a closed stream.
+  /// Creates a stream. Throws std::invalid_argument if the device does not support the priority.
   static Stream create(const Context& context, const StreamOptions& options = {});
-  /// A stream that was made elsewhere; keeps `owner`, which the stream belongs to.
+  /// Wraps a foreign stream without owning it; keeps `owner` alive.
   static Stream view(CUstream raw, std::shared_ptr<void> owner = nullptr);
-  static Stream legacy_default();      ///< waits for, and is waited for by, blocking streams
-  static Stream per_thread_default();  ///< each thread's own
+  /// Returns the legacy default stream, which synchronizes with all blocking streams.
+  static Stream legacy_default();
+  /// Returns the per-thread default stream.
+  static Stream per_thread_default();
 
-  [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }  ///< names none
-  /// True for copies of one another.
+  /// Returns whether the stream is closed or default-constructed.
+  [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }
+  /// Returns whether both are copies of one object.
   [[nodiscard]] bool is_same(const Stream& other) const noexcept { return box_ == other.box_; }
-  void close() noexcept;  ///< releases it; copies keep it
-  /// A view of the same stream, for callers that know that another copy lives longer.
+  /// Releases this copy's share of the stream; other copies stay valid. Idempotent.
+  void close() noexcept;
+  /// Returns a copy without a share of the ownership, for callers that keep another copy alive.
   [[nodiscard]] Stream unheld() const noexcept {
     Stream name;
     name.raw_ = raw_;
@@ -84,17 +98,17 @@ class CUCORE_EXPORT Stream : public StreamRef {
     return name;
   }
 
-  /// The context it was made in; asks the driver for streams made elsewhere.
+  /// Returns the context of the stream. Queries the driver for foreign streams.
   [[nodiscard]] Context context() const;
-  /// The number of the context it was made in, which no other context ever has; 0 for streams made
-  /// elsewhere, and where the driver gives contexts no numbers.
+  /// Returns the unique identifier of the stream's context (cuCtxGetId); 0 for foreign streams, for
+  /// streams of green contexts, and if the driver does not have cuCtxGetId.
   [[nodiscard]] unsigned long long context_id() const noexcept {
     return box_ != nullptr ? box_->context_id : 0;
   }
-  [[nodiscard]] int device() const;  ///< its device's number
+  [[nodiscard]] int device() const;  ///< Returns the ordinal of the stream's device.
 
   using StreamRef::record;
-  /// Makes an event and records it here.
+  /// Creates an event and records it.
   [[nodiscard]] Event record(const EventOptions& options = {}) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/strided_memory_view.hpp: address and layout of an array of any library.
+// cucore/strided_memory_view.hpp: a view of an array: address, shape, strides and element type.
 #pragma once
 
 #include <cstddef>
@@ -17,56 +17,64 @@
 
 namespace cucore {
 
-/// An array in memory of the host or a device. Copies name the same memory; what it was imported
-/// from is kept alive, a Buffer is not.
+/// A view of an array in host or device memory. Copies refer to the same memory. Keeps an imported
+/// tensor alive, but not a Buffer.
 class CUCORE_EXPORT StridedMemoryView {
  public:
-  /// The memory of a buffer as elements; `strides` count elements, empty: dense. Throws
-  /// std::invalid_argument where the buffer is too small.
+  /// Returns a view of a buffer. `strides` are in elements; empty: contiguous in C order. Throws
+  /// std::invalid_argument if the buffer is too small.
   static StridedMemoryView from_buffer(const Buffer& buffer, std::vector<std::int64_t> shape,
                                        dlpack::DLDataType dtype,
                                        std::vector<std::int64_t> strides = {});
-  /// A tensor of another library, taken over. Throws std::invalid_argument.
+  /// Imports a tensor from another library and takes ownership of it. Throws std::invalid_argument.
   static StridedMemoryView from_dlpack(dlpack::DLManagedTensorVersioned* managed);
-  /// A tensor for another library, which calls its deleter; `owner` is kept until then.
+  /// Exports the view as a tensor. The consumer must call its deleter; `owner` is kept alive until
+  /// then.
   [[nodiscard]] dlpack::DLManagedTensorVersioned* to_dlpack(
       std::shared_ptr<void> owner = nullptr) const;
 
-  [[nodiscard]] CUdeviceptr ptr() const noexcept { return ptr_; }  ///< of the first element
-  /// extents
+  /// Returns the address of the first element.
+  [[nodiscard]] CUdeviceptr ptr() const noexcept { return ptr_; }
+  /// Returns the extents, one per dimension.
   [[nodiscard]] const std::vector<std::int64_t>& shape() const noexcept { return shape_; }
-  /// in elements, one per dimension
+  /// Returns the strides in elements, one per dimension.
   [[nodiscard]] const std::vector<std::int64_t>& strides() const noexcept { return strides_; }
-  [[nodiscard]] dlpack::DLDataType dtype() const noexcept { return dtype_; }  ///< of an element
-  [[nodiscard]] dlpack::DLDevice device() const noexcept { return device_; }  ///< where it is
-  [[nodiscard]] bool readonly() const noexcept { return readonly_; }  ///< must not be written
-  [[nodiscard]] std::int64_t size() const noexcept;                   ///< elements
-  /// The number of the CUDA device it is on; -1 for host memory.
+  /// Returns the element type.
+  [[nodiscard]] dlpack::DLDataType dtype() const noexcept { return dtype_; }
+  /// Returns the DLPack device of the memory.
+  [[nodiscard]] dlpack::DLDevice device() const noexcept { return device_; }
+  /// Returns whether the view is read-only.
+  [[nodiscard]] bool readonly() const noexcept { return readonly_; }
+  /// Returns the number of elements; INT64_MAX if it overflows.
+  [[nodiscard]] std::int64_t size() const noexcept;
+  /// Returns the ordinal of the CUDA device, or -1 for host memory.
   [[nodiscard]] int device_id() const noexcept;
-  /// Kernels can use it.
+  /// Returns whether kernels can access the memory.
   [[nodiscard]] bool is_device_accessible() const noexcept {
     return device_.device_type != dlpack::kDLCPU;
   }
-  /// The last dimension varies fastest and nothing lies between elements.
+  /// Returns whether the elements are contiguous in C order (the last dimension varies fastest).
   [[nodiscard]] bool is_contiguous_c() const;
-  /// The same with the first dimension.
+  /// Returns whether the elements are contiguous in Fortran order (the first dimension varies
+  /// fastest).
   [[nodiscard]] bool is_contiguous_f() const;
 
-  /// The same memory as elements of another type. Throws std::invalid_argument for a type of
-  /// another size, which needs a layout.
+  /// Returns a view of the same memory with another element type. Throws std::invalid_argument if
+  /// its size differs: that requires the overload with a shape.
   [[nodiscard]] StridedMemoryView view(dlpack::DLDataType dtype) const;
-  /// The same memory in another layout, which must stay inside it; `strides` as in from_buffer().
-  /// Throws std::invalid_argument for another number of strides than of dimensions.
+  /// Returns a view of the same memory with another layout. The caller must ensure that the layout
+  /// is within the memory. `strides` as in from_buffer(). Throws std::invalid_argument if the
+  /// number of strides is not the number of dimensions.
   [[nodiscard]] StridedMemoryView view(std::vector<std::int64_t> shape, dlpack::DLDataType dtype,
                                        std::vector<std::int64_t> strides = {}) const;
-  /// A descriptor by which kernels move tiles of this array. Throws std::invalid_argument for host
-  /// memory, and for what a tensor map cannot hold.
+  /// Returns a tensor map, with which kernels copy tiles of the array. Throws std::invalid_argument
+  /// for host memory, and for an element type or layout that tensor maps do not support.
   [[nodiscard]] TensorMapDescriptor as_tensor_map(const TensorMapDescriptorOptions& options) const;
 
-  /// Copies the elements of a view of the same shape and type. Throws std::invalid_argument for
-  /// another one and for a read-only destination, and what copy_strided() throws.
+  /// Copies all elements of `source` to this view, in stream order. Throws std::invalid_argument if
+  /// shape or element type differ or this view is read-only; also throws as copy_strided() does.
   void copy_from(const StridedMemoryView& source, StreamRef stream) const;
-  /// The same in the other direction.
+  /// Equivalent to `destination.copy_from(*this, stream)`.
   void copy_to(const StridedMemoryView& destination, StreamRef stream) const {
     destination.copy_from(*this, stream);
   }
@@ -82,22 +90,21 @@ class CUCORE_EXPORT StridedMemoryView {
   std::shared_ptr<void> owner_;
 };
 
-/// The strides, in elements, of a packed array in C order.
+/// Returns the strides, in elements, of a contiguous array in C order.
 [[nodiscard]] CUCORE_EXPORT std::vector<std::int64_t> dense_strides(
     std::span<const std::int64_t> shape);
-/// Whether nothing lies between the elements, and the last dimension varies fastest. For the first
-/// one, pass both in reverse.
+/// Returns whether an array is contiguous in C order. For Fortran order, pass both in reverse.
 [[nodiscard]] CUCORE_EXPORT bool is_contiguous(std::span<const std::int64_t> shape,
                                                std::span<const std::int64_t> strides);
-/// Throws std::invalid_argument unless all elements of `bits` bits lie in `size` bytes. `strides`
-/// count elements, one per dimension.
+/// Throws std::invalid_argument unless all elements, of `bits` bits each, are within the first
+/// `size` bytes. `strides` are in elements, one per dimension.
 CUCORE_EXPORT void check_layout(std::span<const std::int64_t> shape,
                                 std::span<const std::int64_t> strides, std::size_t bits,
                                 std::size_t size);
 
-/// Copies elements of `bits` bits each, in as few copies as the strides (in elements) allow. Throws
-/// std::domain_error for elements smaller than a byte that are not contiguous, and for views that
-/// overlap themselves or run backwards.
+/// Copies elements of `bits` bits each, in stream order, with as few driver calls as the layouts
+/// allow. Strides are in elements. Throws std::domain_error for elements that are not whole bytes
+/// if they are not contiguous, and for layouts with overlapping elements or negative strides.
 CUCORE_EXPORT void copy_strided(CUdeviceptr dst, std::span<const std::int64_t> dst_strides,
                                 CUdeviceptr src, std::span<const std::int64_t> src_strides,
                                 std::span<const std::int64_t> shape, std::size_t bits,

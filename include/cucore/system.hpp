@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/system.hpp: the system's GPUs as NVML sees them, whether or not this process uses CUDA on
-// them. On the CPU device its own NVML answers.
+// cucore/system.hpp: NVML queries, also of GPUs without CUDA; the CPU device has its own NVML.
 #pragma once
 
 #include <string>
@@ -12,9 +11,9 @@
 
 namespace cucore::system {
 
-/// What one GPU can do with another.
+/// Peer-to-peer capability between two GPUs.
 enum class GpuP2PCapsIndex { read = 0, write, nvlink, atomics, pci, unknown };
-/// Whether it can, and why not.
+/// Status of a peer-to-peer capability: supported, or the reason why not.
 enum class GpuP2PStatus {
   ok = 0,
   chipset_not_supported,
@@ -25,18 +24,23 @@ enum class GpuP2PStatus {
   unknown
 };
 
-/// Numbers of a version: {580, 65, 6}.
+/// Components of a version, for example {580, 65, 6}.
 using Version = std::vector<int>;
-[[nodiscard]] CUCORE_EXPORT Version get_user_mode_driver_version();    ///< CUDA's: {13, 0}
-[[nodiscard]] CUCORE_EXPORT Version get_kernel_mode_driver_version();  ///< of the kernel's driver
-[[nodiscard]] CUCORE_EXPORT Version get_nvml_version();                ///< of NVML
-[[nodiscard]] CUCORE_EXPORT std::string get_driver_branch();  ///< what the driver was built from
-[[nodiscard]] CUCORE_EXPORT int get_num_devices();            ///< how many GPUs the system has
-/// The name of a process that uses a GPU.
+/// Returns the CUDA version of the user-mode driver, for example {13, 0}.
+[[nodiscard]] CUCORE_EXPORT Version get_user_mode_driver_version();
+/// Returns the version of the kernel-mode driver, for example {580, 65, 6}.
+[[nodiscard]] CUCORE_EXPORT Version get_kernel_mode_driver_version();
+/// Returns the version of NVML.
+[[nodiscard]] CUCORE_EXPORT Version get_nvml_version();
+/// Returns the name of the driver branch.
+[[nodiscard]] CUCORE_EXPORT std::string get_driver_branch();
+/// Returns the number of GPUs in the system.
+[[nodiscard]] CUCORE_EXPORT int get_num_devices();
+/// Returns the name of a process that uses a GPU.
 [[nodiscard]] CUCORE_EXPORT std::string get_process_name(unsigned pid);
-/// Whether one GPU can do something with another.
+/// Returns the status of a peer-to-peer capability between two GPUs.
 [[nodiscard]] CUCORE_EXPORT GpuP2PStatus get_p2p_status(Device a, Device b, GpuP2PCapsIndex index);
-/// What lies between two GPUs.
+/// Returns the topology level of the nearest common ancestor of two GPUs.
 [[nodiscard]] CUCORE_EXPORT GpuTopologyLevel get_topology_common_ancestor(Device a, Device b);
 
 }  // namespace cucore::system

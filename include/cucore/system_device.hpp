@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/system_device.hpp: a GPU as NVML sees it.
+// cucore/system_device.hpp: a GPU as an NVML device.
 #pragma once
 
 #include <cstdint>
@@ -15,93 +15,110 @@
 
 namespace cucore::system {
 
-/// A GPU by index, UUID or PCI bus id. Indices are NVML's: CUDA_VISIBLE_DEVICES does not change
-/// them. A value: copies are the same GPU.
+/// A GPU, identified by its NVML handle. Indices are NVML's: CUDA_VISIBLE_DEVICES does not change
+/// them. A value type: copies refer to the same GPU.
 class CUCORE_EXPORT Device {
  public:
-  explicit Device(int index = 0);                                   ///< NVML's number
-  explicit Device(NvmlDevice handle) noexcept : handle_{handle} {}  ///< By NVML's handle.
-  /// With or without the prefix GPU- or MIG-; without one GPU- is meant.
+  explicit Device(int index = 0);                                   ///< The GPU of an NVML index.
+  explicit Device(NvmlDevice handle) noexcept : handle_{handle} {}  ///< The GPU of an NVML handle.
+  /// Returns the GPU with this UUID. The prefix GPU- or MIG- is optional; the default is GPU-.
   static Device from_uuid(std::string_view uuid);
-  static Device from_pci_bus_id(const std::string& bus_id);  ///< domain:bus:device.function
-  static Device from_cuda_device(cucore::Device device);     ///< what CUDA runs on
-  static std::vector<Device> get_all_devices();              ///< every one of them
-  /// The GPUs near a CPU.
+  /// Returns the GPU with this PCI bus ID (domain:bus:device.function).
+  static Device from_pci_bus_id(const std::string& bus_id);
+  /// Returns the GPU or MIG device of a CUDA device.
+  static Device from_cuda_device(cucore::Device device);
+  /// Returns all GPUs of the system.
+  static std::vector<Device> get_all_devices();
+  /// Returns the GPUs with affinity to a CPU.
   static std::vector<Device> get_all_devices_with_cpu_affinity(unsigned cpu_index);
-  /// The same GPU for CUDA. Throws InvalidStateError where CUDA does not see it.
+  /// Returns the CUDA device of the GPU. Throws InvalidStateError if the GPU is not visible to
+  /// CUDA.
   [[nodiscard]] cucore::Device to_cuda_device() const;
-  [[nodiscard]] NvmlDevice handle() const noexcept { return handle_; }  ///< NVML's
+  /// Returns the NVML handle.
+  [[nodiscard]] NvmlDevice handle() const noexcept { return handle_; }
 
-  // ---- who it is
-  [[nodiscard]] int index() const;                             ///< NVML's number
-  [[nodiscard]] std::string name() const;                      ///< as its maker calls it
-  [[nodiscard]] std::string uuid() const;                      ///< with its prefix GPU- or MIG-
-  [[nodiscard]] std::string uuid_without_prefix() const;       ///< as cucore::Device has it
-  [[nodiscard]] std::string serial() const;                    ///< of the board
-  [[nodiscard]] int minor_number() const;                      ///< in /dev/nvidia<n>
-  [[nodiscard]] int module_id() const;                         ///< its place on its baseboard
-  [[nodiscard]] int numa_node_id() const;                      ///< of its memory
-  [[nodiscard]] unsigned architecture() const;                 ///< NVML_DEVICE_ARCH_...
-  [[nodiscard]] std::string brand() const;                     ///< "Tesla", "GeForce RTX"
-  [[nodiscard]] ComputeCapability compute_capability() const;  ///< its generation for CUDA
-  [[nodiscard]] PciInfo pci_info() const;                      ///< on the PCI bus
-  [[nodiscard]] std::string pci_bus_id() const { return pci_info().bus_id; }  ///< its place
+  // ---- identification
+  [[nodiscard]] int index() const;                        ///< NVML index
+  [[nodiscard]] std::string name() const;                 ///< product name, such as "NVIDIA H200"
+  [[nodiscard]] std::string uuid() const;                 ///< UUID with the prefix GPU- or MIG-
+  [[nodiscard]] std::string uuid_without_prefix() const;  ///< UUID as in cucore::Device::uuid()
+  [[nodiscard]] std::string serial() const;               ///< serial number of the board
+  [[nodiscard]] int minor_number() const;                 ///< minor number n of /dev/nvidia<n>
+  [[nodiscard]] int module_id() const;                    ///< position of the module on a baseboard
+  [[nodiscard]] int numa_node_id() const;                 ///< NUMA node of the device memory
+  [[nodiscard]] unsigned architecture() const;            ///< architecture: NVML_DEVICE_ARCH_...
+  [[nodiscard]] std::string brand() const;                ///< brand, such as "Tesla"
+  [[nodiscard]] ComputeCapability compute_capability() const;  ///< compute capability
+  [[nodiscard]] PciInfo pci_info() const;                      ///< PCI identifiers and link
+  /// PCI bus ID (domain:bus:device.function).
+  [[nodiscard]] std::string pci_bus_id() const { return pci_info().bus_id; }
 
-  // ---- memory, load, state
+  // ---- memory, utilization, state
   [[nodiscard]] MemoryInfo memory_info() const;       ///< device memory
-  [[nodiscard]] MemoryInfo bar1_memory_info() const;  ///< the host's window to it
-  [[nodiscard]] Utilization utilization() const;      ///< how busy it is
-  [[nodiscard]] DeviceAttributes attributes() const;  ///< what a MIG device has
-  /// How busy its parts are: GPU, frame buffer, video engine, bus and what follows in NVML.
+  [[nodiscard]] MemoryInfo bar1_memory_info() const;  ///< BAR1 memory; `reserved` is 0
+  [[nodiscard]] Utilization utilization() const;      ///< utilization of the GPU and its memory
+  [[nodiscard]] DeviceAttributes attributes() const;  ///< resources of a MIG device
+  /// Utilization by domain: GPU, frame buffer, video engine, bus and further domains, in NVML's
+  /// order.
   [[nodiscard]] std::vector<GpuDynamicPstatesUtilization> dynamic_pstates_info() const;
-  [[nodiscard]] CoolerInfo cooler() const;           ///< how it is cooled
-  [[nodiscard]] RepairStatus repair_status() const;  ///< what waits for a reset
-  /// The processes that run kernels on it.
+  [[nodiscard]] CoolerInfo cooler() const;           ///< control and target of the cooler
+  [[nodiscard]] RepairStatus repair_status() const;  ///< repairs that are pending until a reset
+  /// Processes with a compute context on the GPU.
   [[nodiscard]] std::vector<ProcessInfo> compute_running_processes() const;
-  [[nodiscard]] int performance_state() const;               ///< 0 is the fastest
-  [[nodiscard]] std::vector<int> supported_pstates() const;  ///< the performance states it has
-  /// NVML's bits: why its clocks are not at their highest.
+  /// Performance state (P-state); 0 is maximum performance.
+  [[nodiscard]] int performance_state() const;
+  [[nodiscard]] std::vector<int> supported_pstates() const;  ///< supported performance states
+  /// Mask of the reasons for reduced clocks (nvmlClocksEventReason...).
   [[nodiscard]] std::uint64_t current_clock_event_reasons() const;
-  [[nodiscard]] std::uint64_t supported_clock_event_reasons() const;  ///< the bits it can give
-  /// (now, by default)
+  /// Mask of the reasons that the GPU can report.
+  [[nodiscard]] std::uint64_t supported_clock_event_reasons() const;
+  /// Whether auto-boosted clocks are enabled: (current state, default state).
   [[nodiscard]] std::pair<bool, bool> is_auto_boosted_clocks_enabled() const;
-  [[nodiscard]] bool is_persistence_mode_enabled() const;  ///< the driver stays loaded unused
-  void set_persistence_mode(bool enabled) const;           ///< changes that
-  [[nodiscard]] bool is_c2c_enabled() const;               ///< a chip-to-chip link to the CPU
-  [[nodiscard]] bool is_display_active() const;            ///< something is shown
-  [[nodiscard]] bool is_display_connected() const;         ///< a display is there
-  [[nodiscard]] AddressingMode addressing_mode() const;    ///< how it reaches host memory
+  /// Whether persistence mode is enabled: the driver stays loaded without clients.
+  [[nodiscard]] bool is_persistence_mode_enabled() const;
+  void set_persistence_mode(bool enabled) const;         ///< Enables or disables persistence mode.
+  [[nodiscard]] bool is_c2c_enabled() const;             ///< whether chip-to-chip mode is enabled
+  [[nodiscard]] bool is_display_active() const;          ///< whether a display is active
+  [[nodiscard]] bool is_display_connected() const;       ///< whether a display is connected
+  [[nodiscard]] AddressingMode addressing_mode() const;  ///< addressing mode for host memory
 
-  // ---- parts
-  [[nodiscard]] ClockInfo get_clock(ClockType type) const { return {handle_, type}; }  ///< a clock
-  [[nodiscard]] Temperature temperature() const { return Temperature{handle_}; }       ///< its heat
-  [[nodiscard]] Power power() const { return Power{handle_}; }  ///< its power
-  [[nodiscard]] int num_fans() const;                           ///< how many
-  /// A fan by number. Throws std::invalid_argument where there is none.
+  // ---- clocks, temperatures, power, fans, InfoROM, MIG
+  /// Returns a view of a clock.
+  [[nodiscard]] ClockInfo get_clock(ClockType type) const { return {handle_, type}; }
+  /// Returns a view of the temperatures.
+  [[nodiscard]] Temperature temperature() const { return Temperature{handle_}; }
+  /// Returns a view of the power readings.
+  [[nodiscard]] Power power() const { return Power{handle_}; }
+  [[nodiscard]] int num_fans() const;  ///< number of fans
+  /// Returns a view of the fan with this index. Throws std::invalid_argument if it does not exist.
   [[nodiscard]] FanInfo get_fan(int fan = 0) const;
-  [[nodiscard]] InforomInfo inforom() const { return InforomInfo{handle_}; }  ///< its own record
-  [[nodiscard]] MigInfo mig() const { return MigInfo{handle_}; }              ///< how it is divided
+  /// Returns a view of the InfoROM.
+  [[nodiscard]] InforomInfo inforom() const { return InforomInfo{handle_}; }
+  /// Returns a view of the MIG configuration.
+  [[nodiscard]] MigInfo mig() const { return MigInfo{handle_}; }
 
-  // ---- fields, links, neighbours
-  /// Asks several of NVML's fields at once.
+  // ---- fields, NVLink, topology
+  /// Returns the values of several NVML fields in one call.
   [[nodiscard]] std::vector<FieldValue> get_field_values(std::span<const FieldId> fields) const;
-  /// Sets counters back; throws NVMLError with the first that cannot be.
+  /// Resets the counters of these fields. Throws NVMLError for the first one that fails.
   void clear_field_values(std::span<const FieldId> fields) const;
-  [[nodiscard]] int get_nvlink_count() const;  ///< how many NVLinks it has
-  /// An NVLink by number. Throws std::invalid_argument where there is none.
+  [[nodiscard]] int get_nvlink_count() const;  ///< number of NVLinks
+  /// Returns a view of the NVLink with this index. Throws std::invalid_argument if it does not
+  /// exist.
   [[nodiscard]] NvlinkInfo get_nvlink(int link) const;
-  [[nodiscard]] std::vector<NvlinkInfo> get_nvlinks() const;  ///< all of them
-  /// The GPUs with no more than this between them and this one.
+  /// Returns views of all NVLinks.
+  [[nodiscard]] std::vector<NvlinkInfo> get_nvlinks() const;
+  /// Returns the GPUs whose nearest common ancestor with this one is at `level` or closer.
   [[nodiscard]] std::vector<Device> get_topology_nearest_gpus(GpuTopologyLevel level) const;
-  /// The numbers of the CPUs near it.
+  /// Returns the indices of the CPUs with affinity to the GPU.
   [[nodiscard]] std::vector<int> get_cpu_affinity(AffinityScope scope = AffinityScope::node) const;
-  /// The numbers of the NUMA nodes near it.
+  /// Returns the indices of the NUMA nodes with affinity to the GPU.
   [[nodiscard]] std::vector<int> get_memory_affinity(
       AffinityScope scope = AffinityScope::node) const;
-  void set_cpu_affinity() const;    ///< Runs this thread near it.
-  void clear_cpu_affinity() const;  ///< Runs this thread anywhere again.
+  void set_cpu_affinity() const;    ///< Binds the calling thread to the CPUs near the GPU.
+  void clear_cpu_affinity() const;  ///< Removes the binding of the calling thread.
 
-  /// NVML's bits: the events it can report.
+  /// Returns the mask of events that the GPU can report (nvmlEventType...).
   [[nodiscard]] std::uint64_t get_supported_event_types() const;
 
   friend bool operator==(const Device&, const Device&) = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/system_events.hpp: waiting for what happens to GPUs.
+// cucore/system_events.hpp: NVML events of GPUs and of the system.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace cucore::system {
 
-enum class SystemEventType { unbind = 1, bind = 2 };  ///< What can happen to the system's GPUs.
+enum class SystemEventType { unbind = 1, bind = 2 };  ///< Driver unbound from or bound to a GPU.
 
-/// What happened to a GPU.
+/// An event of a GPU.
 struct EventData {
-  Device device;                     ///< the GPU it is about
-  std::uint64_t event_type = 0;      ///< NVML's bit of what happened
-  std::uint64_t event_data = 0;      ///< the number of a XID error; 0 for other events
-  unsigned gpu_instance_id = 0;      ///< of a MIG device
-  unsigned compute_instance_id = 0;  ///< of a MIG device
+  Device device;                     ///< the GPU of the event
+  std::uint64_t event_type = 0;      ///< event type, a bit of NVML (nvmlEventType...)
+  std::uint64_t event_data = 0;      ///< number of an XID error; 0 for other events
+  unsigned gpu_instance_id = 0;      ///< GPU instance of a MIG device
+  unsigned compute_instance_id = 0;  ///< compute instance of a MIG device
 };
 
-/// Collects events of a GPU from its construction on. Moves, never copies.
+/// A set of events of a GPU, recorded from construction on. Move-only.
 class CUCORE_EXPORT DeviceEvents {
  public:
-  DeviceEvents(Device device, std::uint64_t events);  ///< `events`: NVML's bits
-  /// The next event; nothing when none comes in time.
+  /// Registers for events. `events` is a mask of event types (nvmlEventType...).
+  DeviceEvents(Device device, std::uint64_t events);
+  /// Blocks until the next event. Returns std::nullopt after `timeout_ms` milliseconds without one.
   [[nodiscard]] std::optional<EventData> wait(unsigned timeout_ms = 0) const;
 
  private:
@@ -38,18 +39,20 @@ class CUCORE_EXPORT DeviceEvents {
   std::unique_ptr<void, Destroy> set_;
 };
 
-/// A GPU came or went.
+/// A system event: a driver was bound to or unbound from a GPU.
 struct SystemEvent {
-  SystemEventType event_type{};                       ///< whether it came or went
-  unsigned gpu_id = 0;                                ///< its place on the PCI bus, as a number
-  [[nodiscard]] CUCORE_EXPORT Device device() const;  ///< the GPU it is about
+  SystemEventType event_type{};                       ///< type of the event
+  unsigned gpu_id = 0;                                ///< PCI domain << 16 | bus << 8 | device
+  [[nodiscard]] CUCORE_EXPORT Device device() const;  ///< Returns the GPU of the event.
 };
 
-/// Collects the coming and going of GPUs from its construction on. Moves, never copies.
+/// A set of system events, recorded from construction on. Move-only.
 class CUCORE_EXPORT SystemEvents {
  public:
-  explicit SystemEvents(std::span<const SystemEventType> events);  ///< Of these kinds.
-  /// At most `most` events; none when none come in time.
+  /// Registers for events of these types.
+  explicit SystemEvents(std::span<const SystemEventType> events);
+  /// Blocks until an event occurs and returns at most `most` events. Returns none after
+  /// `timeout_ms` milliseconds without one.
   [[nodiscard]] std::vector<SystemEvent> wait(unsigned timeout_ms = 0, unsigned most = 1) const;
 
  private:

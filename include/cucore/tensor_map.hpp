@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/tensor_map.hpp: descriptors by which the tensor memory accelerator (compute capability 9.0
-// and later) moves tiles of a tensor.
+// cucore/tensor_map.hpp: tensor maps for the tensor memory accelerator (compute capability 9.0+).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@
 
 namespace cucore {
 
-/// What a tensor's elements are; the values are the driver's.
+/// Element type of a tensor. The values are those of CUtensorMapDataType.
 enum class TensorMapDataType {
   uint8,
   uint16,
@@ -32,51 +31,58 @@ enum class TensorMapDataType {
   tfloat32,
   tfloat32_ftz
 };
-/// Bytes of one element. Throws std::invalid_argument for a number that is no type.
+/// Returns the size of an element in bytes. Throws std::invalid_argument for an invalid value.
 [[nodiscard]] CUCORE_EXPORT std::size_t element_bytes(TensorMapDataType type);
-/// The type of DLPack's elements; nothing where a tensor map cannot hold them.
+/// Returns the element type for a DLPack type, or std::nullopt if tensor maps do not support it.
 [[nodiscard]] CUCORE_EXPORT std::optional<TensorMapDataType> tensor_map_type(
     dlpack::DLDataType type) noexcept;
 
-enum class TensorMapInterleave { none, interleave_16b, interleave_32b };       ///< Of channels.
-enum class TensorMapSwizzle { none, swizzle_32b, swizzle_64b, swizzle_128b };  ///< Of banks.
-enum class TensorMapL2Promotion { none, l2_64b, l2_128b, l2_256b };  ///< Of what is fetched.
-enum class TensorMapOOBFill { none, nan_request_zero_fma };          ///< Of what is out of bounds.
+/// Interleave layout of the channels.
+enum class TensorMapInterleave { none, interleave_16b, interleave_32b };
+/// Swizzle pattern of the shared memory banks.
+enum class TensorMapSwizzle { none, swizzle_32b, swizzle_64b, swizzle_128b };
+/// L2 promotion: the fetch size of L2.
+enum class TensorMapL2Promotion { none, l2_64b, l2_128b, l2_256b };
+/// Fill value of out-of-bounds elements.
+enum class TensorMapOOBFill { none, nan_request_zero_fma };
 
-/// A tensor in device memory, its dimensions outermost first. `strides` are in elements; empty: the
-/// elements are dense.
+/// A non-owning reference to a tensor in device memory. Dimensions are outermost first.
 struct TensorRef {
-  CUdeviceptr ptr = 0;                                       ///< a multiple of 16
-  std::vector<std::int64_t> shape;                           ///< one to five extents
-  std::vector<std::int64_t> strides{};                       ///< one per dimension, the last is 1
-  TensorMapDataType data_type = TensorMapDataType::float32;  ///< of an element
+  CUdeviceptr ptr = 0;              ///< address, aligned to 16 bytes
+  std::vector<std::int64_t> shape;  ///< extents of one to five dimensions
+  /// Strides in elements, one per dimension; the last one must be 1. Empty: contiguous in C order.
+  std::vector<std::int64_t> strides{};
+  TensorMapDataType data_type = TensorMapDataType::float32;  ///< element type
 };
 
-/// How tiles are moved. `box_dim` is the tile's extents, outermost first.
+/// Options of a tensor map. Dimensions are outermost first.
 struct TensorMapDescriptorOptions {
-  std::vector<std::int64_t> box_dim;            ///< one per dimension, 1 to 256
-  std::vector<std::int64_t> element_strides{};  ///< one per dimension, 1 to 8; empty: all 1
-  TensorMapInterleave interleave = TensorMapInterleave::none;      ///< of channels
-  TensorMapSwizzle swizzle = TensorMapSwizzle::none;               ///< of banks
-  TensorMapL2Promotion l2_promotion = TensorMapL2Promotion::none;  ///< of what is fetched
-  TensorMapOOBFill oob_fill = TensorMapOOBFill::none;              ///< of what is out of bounds
+  std::vector<std::int64_t> box_dim;            ///< extents of a tile, 1 to 256 each
+  std::vector<std::int64_t> element_strides{};  ///< traversal strides, 1 to 8 each; empty: all 1
+  TensorMapInterleave interleave = TensorMapInterleave::none;      ///< interleave layout
+  TensorMapSwizzle swizzle = TensorMapSwizzle::none;               ///< swizzle pattern
+  TensorMapL2Promotion l2_promotion = TensorMapL2Promotion::none;  ///< L2 promotion
+  TensorMapOOBFill oob_fill = TensorMapOOBFill::none;              ///< out-of-bounds fill value
 };
 
-/// A tensor map, to pass to a kernel's `__grid_constant__ const CUtensorMap`. Names the tensor's
-/// memory and does not keep it.
+/// A tensor map, with which the tensor memory accelerator (compute capability 9.0 and later) copies
+/// tiles of a tensor. Pass it to a kernel parameter `__grid_constant__ const CUtensorMap`. Does not
+/// keep the tensor's memory alive.
 class CUCORE_EXPORT TensorMapDescriptor {
  public:
-  /// Throws std::invalid_argument that names what the accelerator cannot do.
+  /// Encodes a tensor map. Throws std::invalid_argument, naming the value, if the tensor memory
+  /// accelerator does not support the tensor or the options.
   TensorMapDescriptor(const TensorRef& tensor, const TensorMapDescriptorOptions& options);
-  /// Uses another tensor of the same shape, strides and type.
+  /// Replaces the address of the tensor; shape, strides and element type stay the same.
   void replace_address(CUdeviceptr ptr);
 
-  [[nodiscard]] std::size_t rank() const noexcept { return rank_; }  ///< how many dimensions
-  /// of an element
+  /// Returns the number of dimensions.
+  [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
+  /// Returns the element type.
   [[nodiscard]] TensorMapDataType data_type() const noexcept { return data_type_; }
-  /// The driver's 128 bytes.
+  /// Returns the driver's structure of 128 bytes.
   [[nodiscard]] const CUtensorMap& raw() const noexcept { return raw_; }
-  /// What launch() passes.
+  /// Returns the value that launch() passes to the kernel.
   [[nodiscard]] const CUtensorMap& kernel_argument() const noexcept { return raw_; }
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/texture.hpp: arrays in a layout of the device's own, and the textures and surfaces through
-// which kernels read and write them.
+// cucore/texture.hpp: CUDA arrays, and texture and surface objects for access by kernels.
 #pragma once
 
 #include <array>
@@ -21,7 +20,7 @@
 
 namespace cucore {
 
-/// The type of a channel; the values are the driver's (CUarray_format).
+/// Format of a channel. The values are those of CUarray_format.
 enum class ArrayFormat {
   uint8 = 0x01,
   uint16 = 0x02,
@@ -32,32 +31,34 @@ enum class ArrayFormat {
   float16 = 0x10,
   float32 = 0x20
 };
-/// Bytes of one channel. Throws std::invalid_argument for a number that is no format.
+/// Returns the size of a channel in bytes. Throws std::invalid_argument for an invalid value.
 [[nodiscard]] CUCORE_EXPORT std::size_t format_bytes(ArrayFormat format);
 
-enum class AddressMode { wrap, clamp, mirror, border };  ///< What lies beyond the edge.
-enum class FilterMode { point, linear };                 ///< What lies between elements.
-enum class ReadMode { element_type, normalized_float };  ///< What integers are read as.
+enum class AddressMode { wrap, clamp, mirror, border };  ///< Handling of out-of-range coordinates.
+enum class FilterMode { point, linear };                 ///< Filter mode of texture fetches.
+enum class ReadMode { element_type, normalized_float };  ///< Conversion of integers when read.
 
-/// An array: `shape` is {width}, {width, height} or {width, height, depth}.
+/// Options for creating an OpaqueArray.
 struct OpaqueArrayOptions {
-  std::vector<std::size_t> shape;             ///< in elements
-  ArrayFormat format = ArrayFormat::float32;  ///< of a channel
-  unsigned num_channels = 1;                  ///< 1, 2 or 4
-  bool is_surface_load_store = false;         ///< surfaces can write it
+  /// Extents in elements: {width}, {width, height} or {width, height, depth}.
+  std::vector<std::size_t> shape;
+  ArrayFormat format = ArrayFormat::float32;  ///< format of a channel
+  unsigned num_channels = 1;                  ///< number of channels: 1, 2 or 4
+  bool is_surface_load_store = false;         ///< surface objects can be created for the array
 };
 
-/// An array and smaller sizes of it, each half as large as the one before.
+/// Options for creating a MipmappedArray. The extents of a level are half of those of the level
+/// before.
 struct MipmappedArrayOptions {
-  std::vector<std::size_t> shape;             ///< of the largest, in elements
-  ArrayFormat format = ArrayFormat::float32;  ///< of a channel
-  unsigned num_channels = 1;                  ///< 1, 2 or 4
-  int num_levels = 1;                         ///< how many sizes
-  bool is_surface_load_store = false;         ///< surfaces can write them
+  std::vector<std::size_t> shape;             ///< extents of level 0, in elements
+  ArrayFormat format = ArrayFormat::float32;  ///< format of a channel
+  unsigned num_channels = 1;                  ///< number of channels: 1, 2 or 4
+  int num_levels = 1;                         ///< number of levels
+  bool is_surface_load_store = false;         ///< surface objects can be created for the levels
 };
 
 namespace detail {
-/// A handle of the driver's and what it needs alive; the last of those who share it destroys it.
+/// Owns a driver handle, and the objects that must outlive it.
 class DriverObject {
  public:
   using Destroy = CUresult (*)(std::uint64_t handle);
@@ -67,68 +68,71 @@ class DriverObject {
   DriverObject(const DriverObject&) = delete;
   DriverObject& operator=(const DriverObject&) = delete;
   CUCORE_EXPORT ~DriverObject();
-  /// Destroys it; throws where the driver refuses.
+  /// Destroys the handle. Throws CUDAError if the driver fails. Idempotent.
   CUCORE_EXPORT void destroy();
   [[nodiscard]] std::uint64_t handle() const noexcept { return handle_; }
 
  private:
   std::uint64_t handle_;
-  Destroy destroy_;  // null: a view
+  Destroy destroy_;  // null: non-owning, or destroyed
   const char* call_;
   std::shared_ptr<const void> needs_;
 };
 
 }  // namespace detail
 
-/// What owners of driver objects have in common: a share in one, until close().
+/// Base class of owners of a driver object. Copies share the object; the last one destroys it.
 class CUCORE_EXPORT DriverObjectOwner {
  public:
-  /// True after close().
+  /// Returns whether close() was called.
   [[nodiscard]] bool is_closed() const noexcept { return object_ == nullptr; }
-  /// Lets go of it; destroys it where nothing else (a texture of an array) uses it. Does nothing
-  /// the second time. Throws CUDAError where the driver refuses.
+  /// Releases the object, and destroys it unless another owner (a copy, or the texture of an array)
+  /// uses it. Idempotent. Throws CUDAError if the driver fails.
   void close();
-  /// A share in the driver's object, which keeps it after close() too. Throws InvalidStateError
-  /// when closed.
+  /// Returns an owner that keeps the object alive, also after close(). Throws InvalidStateError if
+  /// closed.
   [[nodiscard]] std::shared_ptr<const void> hold() const;
 
  protected:
   DriverObjectOwner(std::shared_ptr<detail::DriverObject> object, const char* what)
       : object_{std::move(object)}, what_{what} {}
   [[nodiscard]] std::uint64_t raw() const noexcept { return object_ ? object_->handle() : 0; }
-  [[nodiscard]] std::uint64_t open() const;  // throws InvalidStateError when closed
+  [[nodiscard]] std::uint64_t open() const;  // the handle; throws InvalidStateError if closed
 
  private:
   std::shared_ptr<detail::DriverObject> object_;
   const char* what_;
 };
 
-/// An array in a layout of the device's own, made in the current context. Copies share one array,
-/// which the last of them destroys. Rows are packed on the other side of a copy.
+/// Owns a CUDA array, which has an opaque, device-specific layout. Copies share the array; the last
+/// one destroys it. The memory that is copied from or to has contiguous rows.
 class CUCORE_EXPORT OpaqueArray : public DriverObjectOwner {
  public:
-  /// Throws std::invalid_argument for options that make no array.
+  /// Creates an array in the current context. Throws std::invalid_argument for invalid options.
   explicit OpaqueArray(const OpaqueArrayOptions& options);
 
-  /// the driver's; null when closed
+  /// Returns the driver handle, or null if closed.
   [[nodiscard]] CUarray handle() const noexcept { return reinterpret_cast<CUarray>(raw()); }
-  /// how it was made
+  /// Returns the options of the array.
   [[nodiscard]] const OpaqueArrayOptions& options() const noexcept { return options_; }
-  [[nodiscard]] std::size_t element_bytes() const;  ///< of one element, all channels
-  [[nodiscard]] std::size_t size_bytes() const;     ///< of all elements, rows packed
+  /// Returns the size of an element (all channels) in bytes.
+  [[nodiscard]] std::size_t element_bytes() const;
+  /// Returns the size of all elements in bytes, without padding.
+  [[nodiscard]] std::size_t size_bytes() const;
 
-  /// Fills the array from the first size_bytes() of the source. Throws std::invalid_argument for a
-  /// smaller one.
+  /// Copies the first size_bytes() bytes of `source` to the array, in stream order. Throws
+  /// std::invalid_argument if `source` is smaller.
   void copy_from(BufferRef source, StreamRef stream) const;
-  /// Copies all of it; the destination has at least size_bytes().
+  /// Copies the array to the first size_bytes() bytes of `destination`, in stream order. Throws
+  /// std::invalid_argument if `destination` is smaller.
   void copy_to(BufferRef destination, StreamRef stream) const;
-  /// The same with values of the host, which must stay until the stream has got there.
+  /// Copies from host memory, which must stay valid until the copy is complete.
   template <class T, std::size_t N>
   requires std::is_trivially_copyable_v<T>
   void copy_from(std::span<T, N> source, StreamRef stream) const {
     copy_from(BufferRef{std::as_bytes(source)}, stream);
   }
-  /// The same in the other direction.
+  /// Copies to host memory, which must stay valid until the copy is complete.
   template <class T, std::size_t N>
   requires(std::is_trivially_copyable_v<T> &&
            !std::is_const_v<T>) void copy_to(std::span<T, N> destination, StreamRef stream) const {
@@ -142,51 +146,53 @@ class CUCORE_EXPORT OpaqueArray : public DriverObjectOwner {
   OpaqueArrayOptions options_;
 };
 
-/// An array and smaller sizes of it, made in the current context.
+/// Owns a mipmapped CUDA array.
 class CUCORE_EXPORT MipmappedArray : public DriverObjectOwner {
  public:
-  /// Throws std::invalid_argument for options that make no array.
+  /// Creates an array in the current context. Throws std::invalid_argument for invalid options.
   explicit MipmappedArray(const MipmappedArrayOptions& options);
 
-  /// the driver's; null when closed
+  /// Returns the driver handle, or null if closed.
   [[nodiscard]] CUmipmappedArray handle() const noexcept {
     return reinterpret_cast<CUmipmappedArray>(raw());
   }
-  /// how it was made
+  /// Returns the options of the array.
   [[nodiscard]] const MipmappedArrayOptions& options() const noexcept { return options_; }
-  /// One size of it, 0 the largest; it keeps this array alive. Throws std::invalid_argument for a
-  /// level that is not there.
+  /// Returns a level as an array; level 0 is the largest. The result keeps this array alive. Throws
+  /// std::invalid_argument if the level does not exist.
   [[nodiscard]] OpaqueArray get_level(int level) const;
 
  private:
   MipmappedArrayOptions options_;
 };
 
-/// What a texture or surface reads. Arrays are kept alive; memory of a buffer is not: it must
-/// outlive the texture.
+/// The resource that a texture or surface accesses. Keeps an array alive, but not the memory of a
+/// buffer, which must outlive the texture.
 class CUCORE_EXPORT ResourceDescriptor {
  public:
-  /// An array.
+  /// Describes an array.
   [[nodiscard]] static ResourceDescriptor from_opaque_array(const OpaqueArray& array);
-  /// An array with all its sizes.
+  /// Describes a mipmapped array with all its levels.
   [[nodiscard]] static ResourceDescriptor from_mipmapped_array(const MipmappedArray& array);
-  /// Memory as elements in a row. Throws std::invalid_argument where it holds no elements or a part
-  /// of one.
+  /// Describes linear memory. Throws std::invalid_argument if the memory is empty or its size is
+  /// not a multiple of the element size.
   [[nodiscard]] static ResourceDescriptor from_linear(BufferRef memory, ArrayFormat format,
                                                       unsigned num_channels);
-  /// Memory as rows that are `pitch_bytes` apart. Throws std::invalid_argument where the memory or
-  /// the pitch is too small, or there are no elements.
+  /// Describes 2D memory with a row pitch of `pitch_bytes`; `width` and `height` are in elements.
+  /// Throws std::invalid_argument if the memory or the pitch is too small, or an extent is 0.
   [[nodiscard]] static ResourceDescriptor from_pitch2d(BufferRef memory, ArrayFormat format,
                                                        unsigned num_channels, std::size_t width,
                                                        std::size_t height, std::size_t pitch_bytes);
 
-  [[nodiscard]] CUresourcetype type() const noexcept { return raw_.resType; }  ///< what it is
-  [[nodiscard]] ArrayFormat format() const noexcept { return format_; }        ///< of a channel
-  /// The driver's own description.
+  /// Returns the resource type.
+  [[nodiscard]] CUresourcetype type() const noexcept { return raw_.resType; }
+  /// Returns the format of a channel.
+  [[nodiscard]] ArrayFormat format() const noexcept { return format_; }
+  /// Returns the driver's structure.
   [[nodiscard]] const CUDA_RESOURCE_DESC& raw() const noexcept { return raw_; }
-  /// What it keeps alive.
+  /// Returns the owner of the array, or null for memory.
   [[nodiscard]] const std::shared_ptr<const void>& needs() const noexcept { return needs_; }
-  /// Surfaces can write it.
+  /// Returns whether surface objects can be created for the array.
   [[nodiscard]] bool is_surface_load_store() const noexcept { return is_surface_load_store_; }
 
  private:
@@ -197,48 +203,51 @@ class CUCORE_EXPORT ResourceDescriptor {
   std::shared_ptr<const void> needs_;
 };
 
-/// How a texture is read.
+/// Options for creating a TextureObject.
 struct TextureObjectOptions {
-  /// Beyond the edges, per dimension.
+  /// Address mode of each dimension.
   std::array<AddressMode, 3> address_mode{AddressMode::clamp, AddressMode::clamp,
                                           AddressMode::clamp};
-  FilterMode filter_mode = FilterMode::point;         ///< between elements
-  ReadMode read_mode = ReadMode::element_type;        ///< what integers are read as
-  bool normalized_coords = false;                     ///< coordinates go from 0 to 1
-  bool srgb = false;                                  ///< values are converted from sRGB
-  bool disable_trilinear_optimization = false;        ///< full filtering between sizes
-  bool seamless_cubemap = false;                      ///< filtering across faces
-  unsigned max_anisotropy = 0;                        ///< samples for slanted surfaces
-  FilterMode mipmap_filter_mode = FilterMode::point;  ///< between sizes
-  float mipmap_level_bias = 0;                        ///< added to the size asked for
-  float min_mipmap_level_clamp = 0;                   ///< the largest size used
-  float max_mipmap_level_clamp = 0;                   ///< the smallest size used
-  std::array<float, 4> border_color{};                ///< with AddressMode::border
+  FilterMode filter_mode = FilterMode::point;         ///< filter mode within a level
+  ReadMode read_mode = ReadMode::element_type;        ///< conversion of integers
+  bool normalized_coords = false;                     ///< coordinates are in [0, 1)
+  bool srgb = false;                                  ///< converts sRGB to linear values
+  bool disable_trilinear_optimization = false;        ///< full trilinear filtering between levels
+  bool seamless_cubemap = false;                      ///< filters across the faces of a cubemap
+  unsigned max_anisotropy = 0;                        ///< maximum anisotropy ratio
+  FilterMode mipmap_filter_mode = FilterMode::point;  ///< filter mode between levels
+  float mipmap_level_bias = 0;                        ///< offset of the mipmap level
+  float min_mipmap_level_clamp = 0;                   ///< lowest mipmap level (largest extents)
+  float max_mipmap_level_clamp = 0;                   ///< highest mipmap level (smallest extents)
+  std::array<float, 4> border_color{};                ///< color for AddressMode::border
 };
 
-/// A texture to pass to a kernel (cudaTextureObject_t), made in the current context. Keeps the
-/// array it reads.
+/// Owns a texture object, which can be passed to a kernel (cudaTextureObject_t). Keeps the array
+/// alive.
 class CUCORE_EXPORT TextureObject : public DriverObjectOwner {
  public:
-  /// Throws CUDAError where the driver refuses.
+  /// Creates a texture object in the current context. Throws CUDAError if the driver fails.
   explicit TextureObject(const ResourceDescriptor& resource,
                          const TextureObjectOptions& options = {});
-  /// The same with something else to keep alive as long as the texture, such as a buffer's memory.
+  /// Keeps `owner` alive instead of `resource.needs()`, for example a buffer's memory.
   TextureObject(const ResourceDescriptor& resource, const TextureObjectOptions& options,
                 std::shared_ptr<const void> owner);
-  [[nodiscard]] CUtexObject handle() const noexcept { return raw(); }  ///< 0 when closed
-  /// What launch() passes. Throws InvalidStateError when closed.
+  /// Returns the driver handle, or 0 if closed.
+  [[nodiscard]] CUtexObject handle() const noexcept { return raw(); }
+  /// Returns the value that launch() passes to the kernel. Throws InvalidStateError if closed.
   [[nodiscard]] CUtexObject kernel_argument() const { return open(); }
 };
 
-/// A surface to pass to a kernel (cudaSurfaceObject_t), made in the current context. Keeps the
-/// array it reads and writes.
+/// Owns a surface object, which can be passed to a kernel (cudaSurfaceObject_t). Keeps the array
+/// alive.
 class CUCORE_EXPORT SurfaceObject : public DriverObjectOwner {
  public:
-  /// Throws std::invalid_argument for what is no array made with is_surface_load_store.
+  /// Creates a surface object in the current context. Throws std::invalid_argument unless the
+  /// resource is an array with is_surface_load_store.
   explicit SurfaceObject(const ResourceDescriptor& resource);
-  [[nodiscard]] CUsurfObject handle() const noexcept { return raw(); }  ///< 0 when closed
-  /// What launch() passes. Throws InvalidStateError when closed.
+  /// Returns the driver handle, or 0 if closed.
+  [[nodiscard]] CUsurfObject handle() const noexcept { return raw(); }
+  /// Returns the value that launch() passes to the kernel. Throws InvalidStateError if closed.
   [[nodiscard]] CUsurfObject kernel_argument() const { return open(); }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/typed_kernel.hpp: a kernel whose parameter types the C++ compiler knows.
+// cucore/typed_kernel.hpp: a kernel with static parameter types.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 namespace cucore {
 
 namespace detail {
-/// Conversions that keep the value: an integer for a floating-point parameter, a narrower or wider
-/// number of the same sort; never a fraction for an integer.
+/// Implicit conversions from `From` to `To`, except from floating-point types to integers and from
+/// bool to pointers.
 template <class From, class To>
 concept ConvertsTo =
     std::convertible_to<const From&, To> &&
@@ -25,34 +25,35 @@ concept ConvertsTo =
     !(std::is_same_v<From, bool> && std::is_pointer_v<To>);
 }  // namespace detail
 
-/// What may be passed for a parameter of type `Param`: for a pointer a Buffer, an address
-/// (CUdeviceptr) or a pointer that converts; else a value that converts and keeps its value.
+/// A type that can be passed to a parameter of type `Param`: for a pointer a Buffer, a CUdeviceptr
+/// or a convertible pointer; otherwise a convertible value, but not a floating-point value for an
+/// integer.
 template <class Arg, class Param>
 concept ArgumentFor = (std::is_pointer_v<Param> &&
                        (std::same_as<std::remove_cvref_t<Arg>, Buffer> ||
                         std::same_as<std::remove_cvref_t<Arg>, CUdeviceptr>)) ||
                       detail::ConvertsTo<std::remove_cvref_t<Arg>, Param>;
 
-/// A kernel that takes these parameters:
+/// A kernel with these parameter types:
 ///
 ///     const TypedKernel<float*, float, std::size_t> scale{code.get_kernel("scale")};
 ///     launch(stream, config, scale, buffer, 3, 1000u);  // 3 becomes 3.0F
 ///
-/// Arguments are checked and converted when the program is compiled; number, sizes and, where they
-/// are known, kinds of the parameters are compared with the kernel's once, when this is made.
+/// Arguments are checked and converted at compile time. The number, the sizes and, if known, the
+/// kinds of the parameters are compared with the kernel's once, by the constructor.
 template <class... Params>
 class TypedKernel {
   static_assert((KernelArgument<Params> && ...),
                 "a kernel's parameters are pointers and values that are copied byte by byte");
 
  public:
-  /// Throws std::invalid_argument that names the parameter where the kernel has others.
+  /// Throws std::invalid_argument, naming the parameter, if the kernel's parameters differ.
   explicit TypedKernel(Kernel kernel) : kernel_{std::move(kernel)} {
     static constexpr std::array<detail::ArgumentType, sizeof...(Params)> types{
         detail::argument_type<Params>()...};
     detail::check_arguments(kernel_, types.data(), types.size());
   }
-  /// The kernel itself.
+  /// Returns the untyped kernel.
   [[nodiscard]] const Kernel& kernel() const noexcept { return kernel_; }
 
  private:
@@ -72,8 +73,8 @@ Param as_param(const Arg& arg) {
 }
 }  // namespace detail
 
-/// Starts a kernel; an argument of another type than its parameter is converted as in a call, or
-/// is an error of the compiler.
+/// Launches a kernel. An argument is converted to the type of its parameter as in a function call;
+/// if that is not possible, the call does not compile. Throws as launch_raw() does.
 template <class... Params, class... Args>
 requires(sizeof...(Params) == sizeof...(Args) &&
          (ArgumentFor<Args, Params> &&

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cucore/virtual_memory.hpp: virtual memory: addresses are reserved apart from the physical memory
-// that is mapped there, so that an allocation can grow in place.
+// cucore/virtual_memory.hpp: allocations by virtual memory management, which can grow in place.
 #pragma once
 
 #include <cstddef>
@@ -17,58 +16,62 @@
 
 namespace cucore {
 
-/// Where memory lies, who may use it, and how sizes are rounded.
+/// Properties of allocations: location, access, and granularity.
 struct VirtualMemoryResourceOptions {
-  CUmemAllocationType allocation_type = CU_MEM_ALLOCATION_TYPE_PINNED;  ///< or managed
-  CUmemLocationType location_type = CU_MEM_LOCATION_TYPE_DEVICE;        ///< the device, or the host
-  /// How other processes can be given it.
+  CUmemAllocationType allocation_type = CU_MEM_ALLOCATION_TYPE_PINNED;  ///< pinned or managed
+  CUmemLocationType location_type = CU_MEM_LOCATION_TYPE_DEVICE;        ///< device or host
+  /// Handle type with which the memory can be exported to other processes.
   CUmemAllocationHandleType handle_type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  /// What sizes are rounded up to.
+  /// Granularity to which sizes are rounded up.
   CUmemAllocationGranularity_flags granularity = CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
-  bool gpu_direct_rdma = false;  ///< network cards can read and write it
-  CUdeviceptr addr_hint = 0;     ///< where addresses are wished; 0: anywhere
-  std::size_t addr_align = 0;    ///< of the addresses; 0: the driver's own
-  std::vector<int> peers;        ///< devices beside its own that may use it
-  CUmemAccess_flags self_access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;  ///< of its own device
-  CUmemAccess_flags peer_access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;  ///< of the peers
+  bool gpu_direct_rdma = false;  ///< the memory supports GPUDirect RDMA
+  CUdeviceptr addr_hint = 0;     ///< preferred address; 0: any
+  std::size_t addr_align = 0;    ///< alignment of the address in bytes; 0: the driver's default
+  std::vector<int> peers;        ///< ordinals of the peer devices with access
+  CUmemAccess_flags self_access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;  ///< access of the device
+  CUmemAccess_flags peer_access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;  ///< access of the peers
 };
 
-/// Allocates by reserving addresses and mapping memory to them; modify_allocation() makes a buffer
-/// larger. Safe to use from several threads.
+/// Allocates memory by reserving an address range and mapping physical memory to it.
+/// modify_allocation() grows an allocation. Thread-safe.
 class CUCORE_EXPORT VirtualMemoryResource final
     : public MemoryResource,
       public std::enable_shared_from_this<VirtualMemoryResource> {
  public:
-  /// Memory for one device. Throws std::runtime_error where the device has no virtual memory
-  /// management, or no GPUDirect RDMA that the options ask for; std::invalid_argument for handles
-  /// of another operating system.
+  /// Creates a resource for a device. Throws std::runtime_error if the device does not support
+  /// virtual memory management, or GPUDirect RDMA if `options` request it, and
+  /// std::invalid_argument for Windows handle types.
   static std::shared_ptr<VirtualMemoryResource> create(int device,
                                                        VirtualMemoryResourceOptions options = {});
   ~VirtualMemoryResource() override;
 
-  /// A buffer of at least `size` bytes: whole pages. Usable at once.
+  /// Allocates a buffer of `size` bytes, rounded up to the granularity. Not stream-ordered: the
+  /// memory can be used immediately.
   [[nodiscard]] Buffer allocate_buffer(std::size_t size);
-  /// The same by address; `stream` is not needed. size_of() says how large it is.
+  /// Allocates like allocate_buffer() and returns the address; `stream` is ignored. size_of()
+  /// returns the actual size.
   [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
-  /// Waits for the stream, and gives memory and addresses back. Every step is made, also when one
-  /// fails; the first error is thrown.
+  /// Synchronizes the stream, unmaps the memory and frees the address range. No-op for an unknown
+  /// address. Executes all steps even if one fails, then throws the first error.
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
-  /// Makes a buffer larger and keeps its contents, at the same address where there is room: the
-  /// result replaces `buffer`, whose memory it takes over. A smaller size changes only who may use
-  /// it. When a step fails, `buffer` is as it was.
+  /// Grows a buffer. The contents stay; the address stays if the addresses that follow are free.
+  /// The result takes over the memory of `buffer`. A size that is not larger changes only the
+  /// access. Throws std::invalid_argument for a buffer of another resource. If a step fails, throws
+  /// and frees the memory with `buffer`; the overload with an address leaves it unchanged.
   [[nodiscard]] Buffer modify_allocation(
       Buffer buffer, std::size_t new_size,
       const std::optional<VirtualMemoryResourceOptions>& options = std::nullopt);
-  /// The same for an allocation by address. The old address is not valid any more where the new one
-  /// differs.
+  /// Grows an allocation by address. If the returned address differs, the old one is invalid. If a
+  /// step fails, the allocation is unchanged. Throws std::invalid_argument for an unknown address.
   [[nodiscard]] BufferRef modify_allocation(
       CUdeviceptr ptr, std::size_t new_size,
       const std::optional<VirtualMemoryResourceOptions>& options = std::nullopt);
-  /// How large an allocation is; 0 for an address that is none.
+  /// Returns the size of an allocation in bytes, or 0 for an unknown address.
   [[nodiscard]] std::size_t size_of(CUdeviceptr ptr) const;
-  [[nodiscard]] std::size_t num_allocations() const;  ///< how many are not given back
+  /// Returns the number of live allocations.
+  [[nodiscard]] std::size_t num_allocations() const;
 
-  /// False for memory of the host, which belongs to no device.
+  /// Returns true for device and managed memory, false for host memory, which belongs to no device.
   [[nodiscard]] bool is_device_accessible() const noexcept override {
     return options_.location_type == CU_MEM_LOCATION_TYPE_DEVICE || is_managed();
   }
@@ -82,13 +85,13 @@ class CUCORE_EXPORT VirtualMemoryResource final
     return is_host_accessible() ? -1 : device_;
   }
   [[nodiscard]] bool deallocation_waits() const noexcept override { return true; }
-  /// how it was made
+  /// Returns the properties of new allocations.
   [[nodiscard]] const VirtualMemoryResourceOptions& options() const noexcept { return options_; }
 
  private:
-  struct Mapping;      // memory at addresses; undone with it
-  struct Reservation;  // addresses; freed with it
-  struct Allocation;   // what one address stands for
+  struct Mapping;      // owns a mapping of physical memory
+  struct Reservation;  // owns a reserved address range
+  struct Allocation;   // the reservations and mappings of one allocation
   struct Allocations;
   VirtualMemoryResource(int device, VirtualMemoryResourceOptions options);
   [[nodiscard]] std::size_t rounded(std::size_t size,

@@ -10,10 +10,10 @@
 
 namespace cucore::detail {
 
-/// Collects what fails in a row of driver calls that are all made.
+/// Collects the errors of a sequence of driver calls that are all made, even if some fail.
 class AllSteps {
  public:
-  /// One of the calls, after it was made.
+  /// Records the result of one call.
   void step(CUresult code, const char* call) {
     if (code == CUDA_SUCCESS) return;
     try {
@@ -25,7 +25,7 @@ class AllSteps {
         later_.push_back(note(error));
     }
   }
-  /// Throws the first error, with the later ones as its notes.
+  /// Throws the first error with the later ones attached as notes. No-op if all calls succeeded.
   void end() {
     if (first_ == nullptr) return;
     try {
@@ -35,7 +35,7 @@ class AllSteps {
       throw;
     }
   }
-  /// Notes all errors on the one that made cleaning up necessary.
+  /// Attaches all collected errors as notes to `error`, the error that caused the cleanup.
   void attach_to(CUDAError& error) {
     if (first_ == nullptr) return;
     try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// backlog.hpp: how much work a language binding has queued since waits proved that it was done. A
-// call that queues more may keep the binding's lock only while the driver has room for it.
+// backlog.hpp: counts the work that a language binding has enqueued and not yet synchronized with.
+// A call may keep the binding's lock while enqueuing only if the driver's queue has room.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,15 @@
 
 namespace cucore::detail {
 
-/// Only touched with the binding's lock. What the usual call looks at comes first and lies in one
-/// line of the cache.
+/// Work per stream that may still be pending. Guarded by the binding's lock. The fields that the
+/// common path reads come first and share one cache line.
 class alignas(64) Backlog {
  public:
-  /// Half of what NVIDIA's driver queues before a call waits (1,020 on an H200).
+  /// Limit of pending calls: half of the number that NVIDIA's driver queues before a call blocks
+  /// (1,020 on an H200).
   static constexpr unsigned kMost = 512;
 
-  /// Counts a call; false when so much is queued that it may have to wait.
+  /// Counts one call. Returns false if so much work is pending that the call may block.
   [[gnu::always_inline]] bool add(CUstream stream, unsigned weight = 1) noexcept {
     if (parts_[0].stream != stream && !bring_forward(stream)) [[unlikely]]
       return false;
@@ -28,8 +29,8 @@ class alignas(64) Backlog {
     total_ += weight;
     return true;
   }
-  /// Asked before a wait for a stream, and given back when that is over: other threads may add
-  /// meanwhile.
+  /// Returns the pending work of a stream. Read it before synchronizing with the stream and pass it
+  /// to drained() afterwards, because other threads may add work in between.
   [[nodiscard]] unsigned on(CUstream stream) const noexcept {
     for (const Part& part : parts_) {
       if (part.stream == stream) return part.queued;
@@ -45,7 +46,8 @@ class alignas(64) Backlog {
       total_ -= done;
     }
   }
-  /// After a wait for everything; `before` is what there was when it began.
+  /// Subtracts the work that a synchronization with all streams completed; `before` is a copy of
+  /// the backlog from before that synchronization.
   void drained(const Backlog& before) noexcept {
     for (const Part& part : before.parts_) drained(part.stream, part.queued);
   }
@@ -55,7 +57,8 @@ class alignas(64) Backlog {
     CUstream stream = nullptr;
     unsigned queued = 0;
   };
-  /// Puts the part of a stream first, else one that is free; false when there is none.
+  /// Moves the entry of `stream`, or else a free one, to the front. Returns false if all entries
+  /// are in use by other streams.
   [[gnu::noinline]] bool bring_forward(CUstream stream) noexcept {
     Part* found = nullptr;
     for (Part& part : parts_) {

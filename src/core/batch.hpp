@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch.hpp: what calls with many pieces of memory have in common.
+// batch.hpp: helpers for batched memory operations.
 #pragma once
 
 #include <numeric>
@@ -12,7 +12,7 @@
 
 namespace cucore::detail {
 
-/// Addresses and sizes as the driver takes them.
+/// Addresses and sizes in the layout of the driver's batch functions.
 struct BatchMemory {
   explicit BatchMemory(std::span<const BufferRef> buffers) {
     for (const BufferRef& buffer : buffers) {
@@ -24,18 +24,18 @@ struct BatchMemory {
   std::vector<std::size_t> sizes;
 };
 
-/// 0, 1, 2, ...: one set of attributes per piece.
+/// Returns 0, 1, 2, ...: the attribute indices if each buffer has its own set of attributes.
 inline std::vector<std::size_t> each_its_own(std::size_t count) {
   std::vector<std::size_t> indices(count);
   std::iota(indices.begin(), indices.end(), std::size_t{0});
   return indices;
 }
 
-/// Whether a handle names the legacy default stream.
+/// Returns whether a handle denotes the legacy default stream.
 [[nodiscard]] bool is_legacy_default(StreamRef stream);
 
-/// Drivers refuse batches in the legacy default stream without saying why: throws CUDAError that
-/// does.
+/// Throws a CUDAError that explains the cause if `stream` is the legacy default stream. Drivers
+/// reject batch operations in it with an unspecific error code.
 void require_batch_stream(StreamRef stream, const char* function);
 
 }  // namespace cucore::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffer.cpp: memory with an owner.
+// buffer.cpp: buffers, which own memory.
 #include "cucore/buffer.hpp"
 
 #include <cstring>
@@ -39,7 +39,7 @@ void Buffer::close_quietly() noexcept {
   }
   try {
     close();
-  } catch (...) {  // a destructor stays silent; close() is for those who want to know
+  } catch (...) {  // destructors do not throw; close() reports errors
   }
 }
 
@@ -110,8 +110,8 @@ static void check_open(const Buffer& buffer) {
   if (buffer.is_closed()) throw InvalidStateError("the buffer is closed");
 }
 
-/// Makes a transfer. The driver takes the stream's context where it can; only when it refuses and
-/// another one is current is the call made again in the stream's own.
+/// Calls a transfer function. The driver uses the stream's context if it can. If the call fails and
+/// another context is current, it is retried with the stream's context current.
 template <class Call>
 static void transfer(StreamRef stream, const char* name, Call call) {
   CUresult code = call();
@@ -141,8 +141,8 @@ void Buffer::copy_from(const Buffer& source, StreamRef stream) {
            [&] { return driver().cuMemcpyAsync(ptr_, source.ptr_, size_, stream.handle()); });
 }
 
-/// Copies between the host and the device refuse pinned memory in the place of the device's; the
-/// general copy looks up what each address is.
+/// Returns whether memory is inaccessible to the host. Only then are the host-device copy functions
+/// used: they reject pinned memory as the device address. cuMemcpyAsync detects the memory types.
 static bool is_device_only(const std::shared_ptr<MemoryResource>& resource) noexcept {
   return resource && !resource->is_host_accessible();
 }

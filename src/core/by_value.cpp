@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// by_value.cpp: the contents of a buffer on their way to and from another process.
+// by_value.cpp: transfers the contents of a buffer between processes.
 #include "core/by_value.hpp"
 
 #include <stdexcept>
@@ -13,16 +13,17 @@
 namespace cucore::detail {
 namespace {
 
-/// The current context, else the primary one of the first device.
+/// Returns the current context, or the primary context of device 0 if there is none.
 Context any_context() {
   Context current = Context::current();
   return current ? current : Context::primary(0);
 }
 
-/// The context to copy in: the current one where it is of the buffer's device, else that device's
-/// primary one. Host memory is of any.
+/// Returns the context to copy in: the current context if it belongs to the buffer's device, else
+/// that device's primary context. For host memory any context works.
 Context home_of(const Buffer& buffer) {
-  const int device = memory_traits(buffer.handle()).device_id;  // a resource may be a binding's
+  // The resource may be implemented by a binding.
+  const int device = memory_traits(buffer.handle()).device_id;
   Context current = any_context();
   return device < 0 || current.device() == device ? current : Context::primary(device);
 }
@@ -57,7 +58,8 @@ void store(const Buffer& into, std::span<const std::byte> from) {
   const Relaxed relaxed;
   CUCORE_CALL(cuStreamSynchronize(into.deallocation_stream().handle()));
   CUCORE_CALL(cuMemcpy(into.handle(), reinterpret_cast<CUdeviceptr>(from.data()), from.size()));
-  CUCORE_CALL(cuStreamSynchronize(CU_STREAM_LEGACY));  // a copy from pageable memory may still run
+  // A copy from pageable memory may still be pending.
+  CUCORE_CALL(cuStreamSynchronize(CU_STREAM_LEGACY));
 }
 
 void register_host(std::span<std::byte> memory, bool readonly) {
@@ -73,7 +75,7 @@ void unregister_host(std::byte* memory) noexcept {
     const ScopedContext scope{any_context()};
     const Relaxed relaxed;
     (void)driver().cuMemHostUnregister(memory);
-  } catch (const CUDAError&) {  // the context is gone, and the registration with it
+  } catch (const CUDAError&) {  // the context is destroyed, and with it the registration
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// by_value.hpp: the contents of a buffer on their way to and from another process. The thread that
-// sends or receives need not have a context, and keeps the one it has.
+// by_value.hpp: transfers the contents of a buffer between processes. The calling thread does not
+// need a current context; if it has one, it stays current.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,17 @@
 
 namespace cucore::detail {
 
-/// Waits for the stream that the buffer goes back on: work that uses the buffer is ordered before
-/// its release, or nothing could close it.
+/// Blocks until the buffer's deallocation stream is synchronized. All work that uses the buffer is
+/// ordered before its deallocation on that stream.
 CUCORE_EXPORT void wait_for(const Buffer& buffer);
-/// Waits, and copies the contents to host memory of the same size. Throws std::invalid_argument for
-/// another size.
+/// Synchronizes as wait_for() does, then copies the contents to host memory. Throws
+/// std::invalid_argument if the sizes differ.
 CUCORE_EXPORT void fetch(const Buffer& from, std::span<std::byte> into);
-/// Copies host memory to a buffer of the same size, and waits until every stream sees it.
+/// Copies host memory to a buffer of the same size. Blocks until the data is visible to all
+/// streams.
 CUCORE_EXPORT void store(const Buffer& into, std::span<const std::byte> from);
 
-/// Lets devices use host memory where it lies, until unregister_host().
+/// Registers host memory so that devices can access it, until unregister_host().
 CUCORE_EXPORT void register_host(std::span<std::byte> memory, bool readonly);
 CUCORE_EXPORT void unregister_host(std::byte* memory) noexcept;
 

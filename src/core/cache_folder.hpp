@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/cache_folder.hpp: where this library keeps its caches.
+// core/cache_folder.hpp: the folder of this library's caches.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,8 @@
 
 namespace cucore::detail {
 
-/// `cucore` in XDG_CACHE_HOME, else in ~/.cache; none when neither variable is an absolute path.
+/// Returns `cucore` in XDG_CACHE_HOME, else in ~/.cache, or std::nullopt if neither XDG_CACHE_HOME
+/// nor HOME is an absolute path.
 inline std::optional<std::filesystem::path> user_cache_folder() {
   if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/')
     return std::filesystem::path{xdg} / "cucore";

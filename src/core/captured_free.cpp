@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// captured_free.cpp: frees that wait for the end of a capture.
+// captured_free.cpp: frees that are deferred until the end of a stream capture.
 #include "core/captured_free.hpp"
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace {
 
 struct Held {
   CUdeviceptr ptr;
-  CUstream stream;  // null once it is gone
+  CUstream stream;  // null after the stream is destroyed
   CUcontext context;
 };
 
@@ -25,24 +25,24 @@ struct Waiting {
   std::atomic<bool> any{false};
 };
 Waiting& waiting() {
-  static Waiting& w = *new Waiting;  // buffers may go until the process does
+  static Waiting& w = *new Waiting;  // never destroyed: buffers may be freed until the process ends
   return w;
 }
 
-/// True also for a failed capture that has not been ended yet.
+/// True also for an invalidated capture that has not been ended yet.
 bool is_in_capture(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/// True when nothing is left to do.
+/// Frees the memory unless its stream is still capturing. Returns whether it was freed.
 bool free_now(const Held& held) {
   const ScopedContext scope{ContextRef{held.context}};
   if (held.stream != nullptr)
     return !is_in_capture(held.stream) &&
            driver().cuMemFreeAsync(held.ptr, held.stream) == CUDA_SUCCESS;
-  const Relaxed relaxed;  // the stream's last work may be under way
+  const Relaxed relaxed;  // the stream's last work may still be pending
   return driver().cuCtxSynchronize() == CUDA_SUCCESS &&
          driver().cuMemFree(held.ptr) == CUDA_SUCCESS;
 }
@@ -77,7 +77,7 @@ void forget_stream(CUstream stream) noexcept {
 void free_after_captures() noexcept {
   Waiting& w = waiting();
   if (!w.any.load()) return;
-  std::vector<Held> list;  // outside the lock: the driver may have to wait for others
+  std::vector<Held> list;  // freed outside the lock: the driver may block on other threads
   {
     const std::lock_guard lock{w.mutex};
     list.swap(w.list);
@@ -86,7 +86,7 @@ void free_after_captures() noexcept {
   std::erase_if(list, [](const Held& held) {
     try {
       return free_now(held);
-    } catch (...) {  // the context is gone, and its memory with it
+    } catch (...) {  // the context is destroyed, and its memory with it
       return true;
     }
   });

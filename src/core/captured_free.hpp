@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// captured_free.hpp: frees of memory while its stream is being captured. The capture would turn
-// the free into a node of the graph, and such a node accepts memory of graph allocations only.
+// captured_free.hpp: frees memory whose stream is capturing. The capture would record the free as a
+// graph node, and such a node accepts only memory of graph allocations.
 #pragma once
 
 #include "cucore/export.hpp"
@@ -8,14 +8,16 @@
 
 namespace cucore::detail {
 
-/// Frees memory of a pool in the order of a stream; where that is being captured, when the capture
-/// is over.
+/// Frees pool memory in stream order. If the stream is capturing, the free is deferred until the
+/// capture ends.
 CUresult free_in_order(CUdeviceptr ptr, StreamRef stream);
 
-/// Frees what captures have held up that are over by now. For those who end one.
+/// Frees the memory of deferred frees whose captures have ended. Called by code that ends a
+/// capture.
 CUCORE_EXPORT void free_after_captures() noexcept;
 
-/// Before a stream is destroyed, which ends its capture.
+/// Removes a stream from the deferred frees. Called before the stream is destroyed, which ends its
+/// capture.
 void forget_stream(CUstream stream) noexcept;
 
 }  // namespace cucore::detail

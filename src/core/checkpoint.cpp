@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// checkpoint.cpp: saves and restores the CUDA side of a process.
+// checkpoint.cpp: checkpoints and restores the CUDA state of a process.
 #include "cucore/checkpoint.hpp"
 
 #include <cstring>

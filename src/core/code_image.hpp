@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// code_image.hpp: code before it is loaded into the driver.
+// code_image.hpp: device code before it is loaded.
 #pragma once
 
 #include <filesystem>
@@ -14,29 +14,29 @@
 
 namespace cucore::detail {
 
-/// The first bytes of a fat binary.
+/// Magic number at the start of a fat binary.
 inline constexpr std::string_view kFatbinMagic{"\x50\xed\x55\xba", 4};
 
-/// Code before it is loaded. Immutable but for the bytes of a file, which are read once.
+/// Device code before it is loaded. Immutable, except that the bytes of a file are read lazily,
+/// once.
 struct CodeImage {
   CodeType type{};
   std::string name;
   SymbolMapping symbol_mapping;
   std::optional<std::filesystem::path> file;
 
-  const std::string& code() const;  ///< reads the file at first
-  std::string description() const;  ///< "cubin code 'name'", for messages
-  /// The parameters of a kernel as PTX declares them: the PTX that this code is or carries, or what
-  /// remember_params() was given. Null where there is none.
+  const std::string& code() const;  ///< Returns the code; the first call reads the file.
+  std::string description() const;  ///< Returns, for example, "cubin code 'name'", for messages.
+  /// Returns the declared parameters of a kernel, or null if they are unknown. They come from the
+  /// PTX that this code is or contains, or from remember_params().
   const std::vector<DeclaredParam>* params_of(std::string_view symbol) const;
-  /// Keeps the parameters of the kernels, as the PTX declares them from which this code was
-  /// compiled.
+  /// Stores the kernel parameters declared in the PTX from which this code was compiled.
   void remember_params(DeclaredParams declared) const;
 
-  mutable cucore::detail::Mutex mutex;  // guards what follows
+  mutable cucore::detail::Mutex mutex;  // guards the fields below
   mutable bool code_read = true;
   mutable std::string bytes;
-  mutable bool params_read = false;  // true: `params` is final
+  mutable bool params_read = false;  // true if `params` is final
   mutable DeclaredParams params;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile_cache.cpp: two kinds of entries. Under the key without included files lies the list of
-// places of those files, under the key with their content the result. So a lookup reads the files
-// and need not search them for directives.
+// compile_cache.cpp: stores two kinds of entries. The key without included files maps to the list
+// of the candidate paths of those files; the key with the contents of those files maps to the
+// result. A lookup therefore reads the files but does not scan them for directives.
 #include "core/compile_cache.hpp"
 
 #include <dlfcn.h>
@@ -38,8 +38,8 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string{} : std::string{value};
 }
 
-/// The folder that CUCORE_COMPILE_CACHE names, else `nvrtc` in CUCORE_CACHE_DIR, else in the user's
-/// cache folder. Empty where the cache is off.
+/// Returns the folder in CUCORE_COMPILE_CACHE, else `nvrtc` in CUCORE_CACHE_DIR, else `nvrtc` in
+/// the user's cache folder. Empty if the cache is disabled.
 std::filesystem::path cache_folder() {
   const std::string own = variable("CUCORE_COMPILE_CACHE");
   if (own == "0") return {};
@@ -50,7 +50,8 @@ std::filesystem::path cache_folder() {
   return folder ? *folder / "nvrtc" : std::filesystem::path{};
 }
 
-/// CUCORE_CACHE_SIZE in MiB; the driver reports values that are no number.
+/// Returns the size limit from CUCORE_CACHE_SIZE, which is in MiB. The driver reports values that
+/// are not numbers.
 std::uint64_t largest_size() {
   const std::string text = variable("CUCORE_CACHE_SIZE");
   double size = 0;
@@ -60,7 +61,8 @@ std::uint64_t largest_size() {
   return static_cast<std::uint64_t>((is_size ? size : 512) * kMebibyte);
 }
 
-/// The cache in its folder of now. Throws where the folder cannot be used; null where it is off.
+/// Opens the cache in the folder that is configured now. Returns null if the cache is disabled.
+/// Throws if the folder is unusable.
 std::shared_ptr<FileStreamProgramCache> open_cache() {
   static auto* const mutex = new Mutex;  // never destroyed: programs may be compiled at exit
   static auto* const opened = new std::shared_ptr<FileStreamProgramCache>;
@@ -74,7 +76,8 @@ std::shared_ptr<FileStreamProgramCache> open_cache() {
   return *opened;
 }
 
-/// Path, size and time of a file, which change with an update. Nothing for no file.
+/// Returns path, size and modification time of a regular file, which change with an update, or
+/// std::nullopt if there is no such file.
 std::optional<std::string> identity(const std::string& path) {
   struct stat status;
   if (path.empty() || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
@@ -83,7 +86,7 @@ std::optional<std::string> identity(const std::string& path) {
          "." + std::to_string(status.st_mtim.tv_nsec) + " " + std::to_string(status.st_ino);
 }
 
-/// NVRTC, and its data beside it, as the pathfinder loads them.
+/// Returns the identity of NVRTC and of its builtins libraries in the same folder.
 std::optional<std::string> identity_of_compiler(const std::string& path) {
   auto library = identity(path);
   if (!library) return std::nullopt;
@@ -99,7 +102,7 @@ std::optional<std::string> identity_of_compiler(const std::string& path) {
   return library;
 }
 
-/// This library, whose code is part of what it makes for the CPU device.
+/// Returns the identity of this library: its code is part of the results for the CPU device.
 std::optional<std::string> identity_of_this_library() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&cache_folder), &info) == 0 ||
@@ -108,7 +111,7 @@ std::optional<std::string> identity_of_this_library() {
   return identity(info.dli_fname);
 }
 
-/// NVRTC reads options and switches from variables of its own.
+/// Returns whether environment variables are set from which NVRTC reads options.
 bool compiler_has_variables() {
   const std::string_view prefixes[] = {"NVRTC_", "EDG_"};
   for (char** row = environ; row != nullptr && *row != nullptr; ++row)
@@ -117,8 +120,8 @@ bool compiler_has_variables() {
   return false;
 }
 
-/// Whether the result consists of code, symbols and log alone. Debug information and coverage name
-/// files that are written with the compilation.
+/// Returns whether the result consists of code, symbols and log only. Debug information and
+/// coverage refer to files that the compilation writes.
 bool can_be_cached(const ProgramOptions& o) {
   const bool has_files = o.pch.value_or(false) || o.create_pch || o.use_pch || o.pch_dir ||
                          o.time || o.fdevice_time_trace;
@@ -134,7 +137,7 @@ std::vector<std::string> folders_of(const std::vector<std::string>& flags) {
   return folders;
 }
 
-/// Whether a source names any file at all.
+/// Returns whether a source refers to any file, or to the date or time.
 bool names_files(std::string_view code, const ProgramOptions& options) {
   if (!options.pre_include.empty() || !all_uses_of_files(code).empty()) return true;
   return code.find("__DATE__") != code.npos || code.find("__TIME") != code.npos;
@@ -155,7 +158,7 @@ class Writer {
   std::string bytes_;
 };
 
-/// Reads what Writer wrote. After other bytes is_good() is false, and values are empty.
+/// Reads the format of Writer. After malformed input is_good() is false and values are empty.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_{bytes} {}
@@ -282,11 +285,11 @@ CompileCacheEntry::CompileCacheEntry(std::string_view code, const ProgramOptions
     for (const auto& [name, text] : options.extra_sources) hash.add_field(name).add_field(text);
     hash.add_field(std::to_string(name_expressions.size()));
     for (const auto& name : name_expressions) hash.add_field(name);
-    // Names of files may be relative.
+    // File names may be relative.
     if (has_includes_) hash.add_field(std::filesystem::current_path().string());
     key_ = hash.digest();
     cacheable_ = true;
-  } catch (const std::exception&) {  // such as no memory, or no working directory
+  } catch (const std::exception&) {  // for example out of memory, or no working directory
     cacheable_ = false;
   }
 }
@@ -311,7 +314,7 @@ std::optional<CompiledProgram> CompileCacheEntry::find() noexcept {
     if (!cacheable_) return std::nullopt;
     places_ = *std::move(places);
     return result_of(entry_key_ = key_with_files(key_, places_));
-  } catch (const std::exception&) {  // a cache that cannot be read is a miss
+  } catch (const std::exception&) {  // a cache that cannot be read is a cache miss
     cacheable_ = false;
     return std::nullopt;
   }
@@ -325,7 +328,7 @@ void CompileCacheEntry::keep(const CompiledProgram& program) noexcept {
     if (cache == nullptr) return;
     if (has_includes_) cache->put(key_, pack_places(places_));
     cache->put(entry_key_, pack(program));
-  } catch (const std::exception&) {  // the program is compiled all the same
+  } catch (const std::exception&) {  // a failed store is not an error: the program is compiled
     return;
   }
 }

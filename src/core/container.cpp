@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// container.cpp: appends a section to an ELF file, and finds it again. Bytes may come from
-// anywhere: every offset is checked.
+// container.cpp: appends a section to an ELF file and finds it again. The input is untrusted: every
+// offset is checked.
 #include "cucore/container.hpp"
 
 #include <elf.h>
@@ -33,7 +33,8 @@ bool fits(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
   return offset <= bytes.size() && size <= bytes.size() - offset;
 }
 
-/// The header and section table of a file; nothing when they are not what they say.
+/// The header and section table of an ELF file. parse() returns std::nullopt if they are
+/// inconsistent.
 struct Elf {
   Elf64_Ehdr header;
   std::vector<Elf64_Shdr> sections;
@@ -47,8 +48,8 @@ std::optional<Elf> parse(std::string_view file) {
       h.e_ident[EI_DATA] != ELFDATA2LSB) {
     return std::nullopt;
   }
-  // More sections than SHN_LORESERVE would be counted elsewhere; no compiler of device code makes
-  // so many.
+  // From SHN_LORESERVE on, ELF stores the number of sections elsewhere. No compiler of device code
+  // generates that many.
   if (h.e_shnum == 0 || h.e_shnum >= SHN_LORESERVE - 1 || h.e_shentsize != sizeof(Elf64_Shdr) ||
       h.e_shstrndx >= h.e_shnum)
     return std::nullopt;
@@ -65,7 +66,7 @@ void align(std::string& bytes, std::size_t alignment) {
   bytes.resize((bytes.size() + alignment - 1) / alignment * alignment);
 }
 
-/// A file with nothing but a table of section names.
+/// Returns an ELF file that contains only a table of section names.
 std::string empty_file() {
   constexpr std::string_view kNames{"\0.shstrtab\0", 11};
   Elf64_Ehdr header{};
@@ -103,7 +104,7 @@ std::string make_container(std::string_view cubin, std::string_view ptx) {
   auto elf = parse(file);
   if (!elf) throw std::invalid_argument{"the cubin is not a 64-bit ELF file with sections"};
 
-  // The old tables stay where they are, unused: nothing that a program header covers may move.
+  // The old tables stay in place, unused: nothing that a program header covers may move.
   Elf64_Shdr& names = elf->sections[elf->header.e_shstrndx];
   const std::string old_names = file.substr(names.sh_offset, names.sh_size);
   Elf64_Shdr section{};
@@ -111,7 +112,7 @@ std::string make_container(std::string_view cubin, std::string_view ptx) {
   section.sh_type = SHT_PROGBITS;
   section.sh_addralign = 1;
   section.sh_offset = file.size();
-  section.sh_size = ptx.size() + 1;  // with a zero at the end, as loaders of PTX expect
+  section.sh_size = ptx.size() + 1;  // includes the terminating null that PTX loaders expect
   file += ptx;
   file.push_back('\0');
 
@@ -132,9 +133,9 @@ std::string make_container(std::string_view cubin, std::string_view ptx) {
 
 std::string limit_registers(std::string_view ptx, unsigned registers) {
   std::string out;
-  std::size_t copied = 0;   // up to where `ptx` is in `out`
+  std::size_t copied = 0;   // offset in `ptx` up to which `out` is complete
   bool in_entry = false;    // between ".entry" and its body
-  bool has_bounds = false;  // of its own, which go before the option
+  bool has_bounds = false;  // the kernel has performance directives, which override the option
   const auto starts = [&](std::size_t at, std::string_view word) {
     return ptx.substr(at, word.size()) == word;
   };

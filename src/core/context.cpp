@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// context.cpp: contexts, and calls made in one of them.
+// context.cpp: contexts, and calls with a context made current.
 #include "cucore/context.hpp"
 
 #include <mutex>
@@ -38,8 +38,8 @@ Context Context::primary(int device) {
   CUdevice handle = 0;
   CUCORE_CALL(cuDeviceGet(&handle, device));
   if (const auto found = all.by_device.find(device); found != all.by_device.end()) {
-    // Other code may have reset it, or released it more often than retained it: then it does not
-    // exist until it is retained again.
+    // Other code may have reset the context, or released it more often than it retained it. It is
+    // then inactive until it is retained again.
     unsigned flags = 0;
     int active = 0;
     CUCORE_CALL(cuDevicePrimaryCtxGetState(handle, &flags, &active));

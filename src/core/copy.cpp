@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy.cpp: what a copy between linear memory and arrays is made of.
+// copy.cpp: parameters of copies between linear memory and arrays.
 #include "cucore/copy.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace cucore {
 namespace {
 
-/// One side of CUDA_MEMCPY3D, whose two sides have the same members by different names.
+/// One side of CUDA_MEMCPY3D, whose two sides have the same fields under different names.
 struct Side {
   std::size_t& x;
   std::size_t& y;
@@ -92,7 +92,7 @@ void change_copy(CUDA_MEMCPY3D& copy, std::optional<CopyEnd> dst, std::optional<
   copy.Height = now.height;
   copy.Depth = now.depth;
   for (const Side& side : {destination(copy), source(copy)}) {
-    // Rows that lay side by side still do; one row has no distance to keep.
+    // Packed rows stay packed. A single row has no pitch to preserve.
     const bool was_packed = side.pitch == before.width || before.height * before.depth == 1;
     if (side.type != CU_MEMORYTYPE_ARRAY && was_packed) pack(side, now);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// coverage_source.cpp
+// coverage_source.cpp: stores the sources of programs for coverage reports.
 #include "core/coverage_source.hpp"
 
 #include <unistd.h>
@@ -27,7 +27,8 @@ bool has_text(const std::filesystem::path& path, const std::string& text) {
   return file && std::string{std::istreambuf_iterator<char>{file}, {}} == text;
 }
 
-/// Under a temporary name first: other processes may keep the same source at the same time.
+/// Writes to a temporary file and renames it: other processes may write the same source
+/// concurrently.
 void write(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::create_directories(path.parent_path());
   std::filesystem::path temporary = path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/debug_source.cpp
+// core/debug_source.cpp: writes the sources of programs to files for debuggers.
 #include "core/debug_source.hpp"
 
 #include <cstdlib>

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/debug_source.hpp: sources of programs as files, which debuggers show.
+// core/debug_source.hpp: writes the sources of programs to files for debuggers.
 #pragma once
 
 #include <string>
 
 namespace cucore::detail {
 
-/// CUCORE_DEBUG=1: programs are compiled as with ProgramOptions::debug.
+/// Returns whether CUCORE_DEBUG=1 is set: programs are then compiled as with ProgramOptions::debug.
 bool debug_from_environment();
 
-/// The code of a program for a compilation with debug information: its first line names a file with
-/// this code, `debug/DIGEST/NAME` in the user's cache folder, which is written first. The code
-/// itself where `name` is a file with this code already, or where no file can be written.
+/// Returns the code to compile with debug information. Its first line refers to a file with the
+/// same code, `debug/DIGEST/NAME` in the user's cache folder, which is written first. Returns
+/// `code` unchanged if `name` is already a file with this code, or if the file cannot be written.
 std::string with_source_file(const std::string& code, const std::string& name);
 
 }  // namespace cucore::detail

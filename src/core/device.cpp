@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device.cpp: devices and what is made on them.
+// device.cpp: devices, and the objects created on them.
 #include "cucore/device.hpp"
 
 #include <mutex>
@@ -33,7 +33,7 @@ std::vector<Device> Device::all() {
   return devices;
 }
 
-/// The device whose primary context was current when it was reset; 0 if that is unknown.
+/// Returns the device whose primary context was current when it was reset, or 0 if that is unknown.
 static int device_of_destroyed_context() {
   try {
     if (const Context context = Context::current(); context.is_primary()) return context.device();
@@ -130,7 +130,7 @@ int Device::attribute_or(CUdevice_attribute attribute, int otherwise) const {
 }
 
 bool Device::can_access_peer(Device peer) const {
-  if (peer == *this) return true;  // the driver asks about others alone
+  if (peer == *this) return true;  // the driver query covers only other devices
   int answer = 0;
   CUCORE_CALL(cuDeviceCanAccessPeer(&answer, handle_of(id_), handle_of(peer.id_)));
   return answer != 0;

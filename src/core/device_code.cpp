@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_code.cpp: replacements for functions of NVRTC and nvJitLink, and where they are put.
+// device_code.cpp: installs replacements for functions of NVRTC and nvJitLink.
 #include "core/device_code.hpp"
 
 #include <dlfcn.h>
@@ -19,8 +19,8 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-/// "nvJitLinkCreate" for "__nvJitLinkCreate_13_0": the name that programs compiled with the header
-/// of CUDA 13.0 link.
+/// Returns "nvJitLinkCreate" for "__nvJitLinkCreate_13_0", the symbol that programs compiled with
+/// the header of CUDA 13.0 link against.
 std::string_view without_version(std::string_view function) {
   if (!function.starts_with("__nvJitLink")) return function;
   std::string_view name = function.substr(2);
@@ -32,7 +32,7 @@ std::string_view without_version(std::string_view function) {
   return name;
 }
 
-/// The permissions of the segment of a loaded library that contains `address`.
+/// Returns the memory protection of the segment of a loaded library that contains `address`.
 int protection_of(const void* address) {
   struct Search {
     std::uintptr_t address;
@@ -58,7 +58,7 @@ int protection_of(const void* address) {
   return search.found;
 }
 
-/// Makes the symbol at `address` of a library mean `ours`.
+/// Redirects the symbol at `address` of a library to `ours`.
 bool redirect(const link_map& library, const char* name, void* address, void* ours) {
   Dl_info info{};
   void* entry = nullptr;
@@ -67,7 +67,7 @@ bool redirect(const link_map& library, const char* name, void* address, void* ou
     return false;
   auto* const symbol = static_cast<ElfW(Sym)*>(entry);
   const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  // An aligned value lies in one page.
+  // An aligned value lies within one page.
   void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(&symbol->st_value) &
                                              ~(page_bytes - 1));
   const int before = protection_of(&symbol->st_value);
@@ -137,7 +137,7 @@ void* cucore_in_place_of(const char* function, void* address) noexcept {
   try {
     void* const ours = cucore::detail::device_code_in_place_of(function, address);
     return ours != nullptr ? ours : address;
-  } catch (const std::exception&) {  // no memory: the library's own function still works
+  } catch (const std::exception&) {  // out of memory: the library's own function still works
     return address;
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/device_code.hpp: NVRTC's and nvJitLink's cubins on the CPU device. Programs request a cubin
-// for "sm_90"; the CPU device cannot run its machine code, so the cubin also carries the PTX
+// core/device_code.hpp: cubins of NVRTC and nvJitLink on the CPU device. Programs request a cubin
+// for "sm_90". The CPU device cannot run its machine code, so the cubin also contains the PTX
 // (cucore/container.hpp). cuda.bindings, the preloaded library of `cucore run --cpu` and the pytest
-// plugin put these functions in place of the libraries' own.
+// plugin replace the libraries' functions with these.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,24 @@
 
 namespace cucore::detail {
 
-/// The function to call instead of this one of NVRTC or nvJitLink, which is at `address`, or null.
-/// On the CPU device the cubins they return are containers; with a GPU they are the library's. The
-/// names of nvJitLink's functions may have a version (__nvJitLinkCreate_13_0).
+/// Returns the replacement for the function of NVRTC or nvJitLink at `address`, or null if it has
+/// none. The replacements return containers as cubins on the CPU device, and the library's own
+/// cubins on a GPU. Names of nvJitLink's functions may have a version suffix
+/// (__nvJitLinkCreate_13_0).
 CUCORE_EXPORT void* device_code_in_place_of(std::string_view function, void* address);
 
-/// The library's own function, where `address` is that of a replacement.
+/// Returns the library's own function if `address` is a replacement.
 CUCORE_EXPORT void* without_replacement(void* address);
 
-/// Puts the replacements into the symbol table of a loaded library, so that everybody who looks a
-/// function up from now on gets them. Returns how many were put there; nothing is done twice.
+/// Installs the replacements in the symbol table of a loaded library, so that all later symbol
+/// lookups find them. Returns the number of symbols that were changed. Idempotent.
 CUCORE_EXPORT std::size_t replace_in_symbol_table(void* library);
 
 }  // namespace cucore::detail
 
 extern "C" {
-/// The same for callers without C++: the preloaded library and ctypes. The address itself where
-/// nothing stands in for the function.
+/// C versions for callers without C++ (the preloaded library and ctypes). Return `address` itself
+/// if the function has no replacement.
 CUCORE_EXPORT void* cucore_in_place_of(const char* function, void* address) noexcept;
 CUCORE_EXPORT std::size_t cucore_replace_in_symbol_table(void* library) noexcept;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // device_code_nvjitlink.cpp: nvJitLink's cubins on the CPU device. nvJitLink keeps no PTX, so its
-// inputs are recorded and linked a second time by cuda.core's linker, which merges PTX there.
+// inputs are recorded and linked again by cuda.core's linker, which merges PTX on the CPU device.
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -38,11 +38,11 @@ struct NvJitLinkFunctions {
   }
 };
 
-/// What a link was given, so that it can be done again for the CPU device.
+/// The inputs and options of a link, recorded so that it can be repeated for the CPU device.
 struct Link {
   LinkerOptions options;
   std::vector<ObjectCode> inputs;
-  std::optional<std::string> linked;  // made when first asked for
+  std::optional<std::string> linked;  // created on first use
   Mutex mutex;
 };
 
@@ -53,8 +53,8 @@ ByHandle<std::shared_ptr<Link>>& links() {
 
 bool is_true(std::string_view value) { return value == "1" || value == "true"; }
 
-/// nvJitLink's command line as options of cuda.core's linker. What does not change the meaning of
-/// code for the CPU device is left out.
+/// Converts nvJitLink's command line to options of cuda.core's linker. Options that do not change
+/// the meaning of code on the CPU device are ignored.
 LinkerOptions options_of(std::uint32_t count, const char** given) {
   LinkerOptions options;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -79,7 +79,7 @@ LinkerOptions options_of(std::uint32_t count, const char** given) {
   return options;
 }
 
-/// NVJITLINK_INPUT_ANY: what the bytes begin with tells.
+/// Determines the type of an NVJITLINK_INPUT_ANY input from its first bytes.
 CodeType type_of_bytes(std::string_view bytes) {
   if (bytes.starts_with("\x7f"
                         "ELF"))
@@ -127,15 +127,15 @@ nvJitLinkResult link_destroy(const NvJitLinkFunctions& library, nvJitLinkHandle*
   return library.destroy(handle);
 }
 
-/// Passes an input to nvJitLink too, whose errors and logs the program reads. A container may hold
-/// no machine code: then nvJitLink gets its PTX.
+/// Passes an input on to nvJitLink as well, because the program reads nvJitLink's errors and logs.
+/// If a container holds no machine code, nvJitLink receives its PTX.
 nvJitLinkResult add(const NvJitLinkFunctions& library, Link& link, nvJitLinkHandle handle,
                     nvJitLinkInputType type, std::string bytes, const std::string& name) {
   const auto real = library.add_data;
   nvJitLinkResult code = NVJITLINK_SUCCESS;
   const std::vector<std::string_view> modules = ptx_of_container(bytes);
   for (const std::string_view module : modules) {
-    const std::string text{module};  // ends with a zero, which is counted
+    const std::string text{module};  // null-terminated; the terminator counts
     code = real(handle, NVJITLINK_INPUT_PTX, text.c_str(), text.size() + 1, name.c_str());
     if (code != NVJITLINK_SUCCESS) return code;
   }
@@ -179,8 +179,9 @@ nvJitLinkResult link_add_file(const NvJitLinkFunctions& library, nvJitLinkHandle
   }
 }
 
-/// nvJitLink needs no context, the link on the CPU device does: while this object exists the thread
-/// has one, its own or that of the first device, which ends with the object.
+/// Makes a context current for the link on the CPU device, which needs one although nvJitLink does
+/// not. Keeps the thread's current context if there is one; otherwise the primary context of device
+/// 0 is current for the lifetime of this object.
 class LinkContext {
  public:
   LinkContext() {
@@ -209,7 +210,7 @@ class LinkContext {
   std::optional<CUdevice> device_;
 };
 
-/// The linked program as a container; null where the library's own cubin is the answer.
+/// Returns the linked program as a container, or null if the library's own cubin is to be returned.
 const std::string* linked_container(nvJitLinkHandle handle, std::shared_ptr<Link>& link) {
   const auto found = links().find(handle);
   if (!found) return nullptr;
@@ -221,8 +222,8 @@ const std::string* linked_container(nvJitLinkHandle handle, std::shared_ptr<Link
     const LinkContext context;
     link->linked = Linker{link->inputs, link->options}.link(CodeType::cubin).code();
   } catch (const std::exception&) {
-    // Machine code without PTX among the inputs. The library's cubin is then what there is, and the
-    // CPU device says when it is loaded why it cannot run it.
+    // The inputs contain machine code without PTX. Return the library's cubin; loading it on the
+    // CPU device fails with an error that explains why.
     return nullptr;
   }
   return &*link->linked;
@@ -231,7 +232,7 @@ const std::string* linked_container(nvJitLinkHandle handle, std::shared_ptr<Link
 nvJitLinkResult linked_size(const NvJitLinkFunctions& library, nvJitLinkHandle handle,
                             std::size_t* size) {
   const nvJitLinkResult code = library.cubin_size(handle, size);
-  if (code != NVJITLINK_SUCCESS) return code;  // nothing linked so far, or not with success
+  if (code != NVJITLINK_SUCCESS) return code;  // nothing linked yet, or the link failed
   std::shared_ptr<Link> link;
   if (const std::string* made = linked_container(handle, link)) *size = made->size();
   return code;

@@ -30,7 +30,8 @@ struct NvrtcFunctions {
   }
 };
 
-/// PTX has no option for registers: what `-maxrregcount` says is kept until the cubin is read.
+/// Register limits of programs (`-maxrregcount`), kept until the cubin is read: the PTX does not
+/// contain the option.
 ByHandle<unsigned>& register_limits() {
   static auto* const table = new ByHandle<unsigned>;
   return *table;
@@ -45,8 +46,8 @@ nvrtcResult read(nvrtcProgram program, decltype(NvrtcFunctions::ptx_size) size_o
   return size == 0 ? NVRTC_SUCCESS : get(program, out.data());
 }
 
-/// What a program's cubin is on the CPU device. NVRTC has PTX too after it made machine code; where
-/// it has none (LTO-IR), the cubin stays as it is.
+/// Reads a program's cubin as a container for the CPU device. NVRTC also has the PTX after it
+/// generated machine code. If it has none (LTO-IR), the cubin is returned unchanged.
 nvrtcResult container_of(const NvrtcFunctions& nvrtc, nvrtcProgram program, std::string& out) {
   const nvrtcResult code = read(program, nvrtc.cubin_size, nvrtc.cubin, out);
   std::string ptx;
@@ -98,7 +99,7 @@ std::optional<unsigned> register_limit(int count, const char* const* options) {
 
 nvrtcResult compile(const NvrtcFunctions& nvrtc, nvrtcProgram program, int count,
                     const char* const* options) {
-  const DriverNameScope name;  // NVRTC loads the driver by it
+  const DriverNameScope name;  // NVRTC loads the driver by name
   try {
     if (const auto limit = register_limit(count, options))
       register_limits().set(program, *limit);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_resources.cpp: parts of a device and green contexts.
+// device_resources.cpp: device resources and green contexts.
 #include "cucore/device_resources.hpp"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ std::vector<SMResource> parts_of(const std::vector<CUdevResource>& made) {
   return parts;
 }
 
-/// Groups of one size without further wishes, which every driver with green contexts can make.
+/// Returns whether all groups have the same size and no other options. Every driver with green
+/// contexts can create those.
 bool are_plain(std::span<const SMGroupOptions> groups) {
   return std::ranges::all_of(groups, [&](const SMGroupOptions& g) {
     return g.count == groups.front().count && g.coscheduled_sm_count == 0 &&

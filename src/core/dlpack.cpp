@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlpack.cpp: takes over tensors of other libraries.
+// dlpack.cpp: imports tensors of other libraries.
 #include "cucore/dlpack.hpp"
 
 #include <stdexcept>
@@ -8,7 +8,7 @@
 namespace cucore::dlpack {
 namespace {
 
-/// Of a producer that is wrong: what it says would be followed.
+/// Throws if a producer's tensor is malformed: its fields would be dereferenced.
 void require_valid(const DLTensor& tensor) {
   const char* wrong = nullptr;
   if (tensor.ndim < 0) wrong = "a negative number of dimensions";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// embedded_code.cpp: device code that the build has put into the program.
+// embedded_code.cpp: device code that the build embeds in the program.
 #include "cucore/embedded_code.hpp"
 
 #include <map>
@@ -14,11 +14,11 @@ namespace cucore {
 struct EmbeddedCode::State {
   std::string name;
   std::string_view bytes;
-  std::optional<ObjectCode> compiled{};  // none for source
+  std::optional<ObjectCode> compiled{};  // empty for source
   ProgramOptions options{};
   std::vector<std::string> name_expressions{};
   detail::Mutex mutex{};
-  std::map<std::string, ObjectCode> by_arch{};  // what source was compiled to
+  std::map<std::string, ObjectCode> by_arch{};  // results of compiling source, by architecture
 };
 
 static std::string_view text_of(std::span<const unsigned char> bytes) noexcept {
@@ -52,7 +52,8 @@ ObjectCode EmbeddedCode::object_code(Device device) const {
   ProgramOptions options = state_->options;
   if (!options.arch) options.arch = "sm_" + device.arch();
   const std::string arch = *options.arch;
-  const std::lock_guard lock{state_->mutex};  // who comes second waits for the compiler
+  // Held during compilation: a concurrent call waits for the result.
+  const std::lock_guard lock{state_->mutex};
   const auto known = state_->by_arch.find(arch);
   if (known != state_->by_arch.end()) return known->second;
   Program program{std::string{state_->bytes}, SourceType::cxx, std::move(options)};

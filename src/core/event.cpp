@@ -67,7 +67,7 @@ CUipcEventHandle Event::ipc_handle() const {
         "the event cannot be shared: create it with EventOptions(ipc_enabled=True)");
   }
   CUipcEventHandle handle{};
-  const ScopedContext scope{box_->context};  // a queue's thread has no context of its own
+  const ScopedContext scope{box_->context};  // the caller may have no current context
   CUCORE_CALL(cuIpcGetEventHandle(&handle, raw_));
   return handle;
 }

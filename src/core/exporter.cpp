@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exporter.cpp: answers the links of other processes.
+// exporter.cpp: serves the connections of importing processes.
 #include "core/exporter.hpp"
 
 #include <poll.h>
@@ -27,7 +27,7 @@ constexpr std::size_t kLongestMessage = 64;
   throw std::system_error{errno, std::generic_category(), what};
 }
 
-/// Takes as long for every guess.
+/// Compares in constant time.
 bool is_equal(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
@@ -35,7 +35,7 @@ bool is_equal(std::string_view a, std::string_view b) noexcept {
   return difference == 0;
 }
 
-/// Never waits: who does not read its answers is cut off, and others are not kept waiting.
+/// Never blocks: a peer that does not read its replies is disconnected, so it cannot delay others.
 bool send_answer(int socket, char answer, int file_descriptor = -1) noexcept {
   iovec place{&answer, 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -58,21 +58,21 @@ bool send_answer(int socket, char answer, int file_descriptor = -1) noexcept {
   return sent == 1;
 }
 
-/// The exporter of this process, or of the parent that it was forked from.
+/// The exporter of this process, or one inherited from the parent by fork().
 struct Current {
   std::mutex mutex;
   std::shared_ptr<Exporter> exporter;
   int process = -1;
 
-  /// A forked child has no threads of its parent: what it inherited is never touched again.
+  /// Abandons an inherited exporter: a forked child has no threads of its parent.
   void forget_inherited() {
     if (exporter == nullptr || process == getpid()) return;
-    new std::shared_ptr<Exporter>{std::move(exporter)};  // NOLINT: not destroyed, on purpose
+    new std::shared_ptr<Exporter>{std::move(exporter)};  // NOLINT: intentionally leaked
     exporter = nullptr;
   }
 };
 Current& current() {
-  static Current& c = *new Current;  // its thread may run until the process ends
+  static Current& c = *new Current;  // never destroyed: its thread may run until the process ends
   return c;
 }
 
@@ -82,7 +82,7 @@ void fill_randomly(void* to, std::size_t size) {
   if (getrandom(to, size, 0) != static_cast<ssize_t>(size)) refused("getrandom");
 }
 
-/// Another process, and what it has open.
+/// A connection to an importing process, and the leases that it holds.
 struct Exporter::Link {
   explicit Link(int fd) noexcept : socket{fd} {}
   Link(const Link&) = delete;
@@ -117,7 +117,7 @@ void Exporter::end() noexcept {
   std::shared_ptr<Exporter> ending;
   {
     const std::lock_guard lock{c.mutex};
-    if (c.process != getpid()) return;  // the sockets of a forked child are its parent's
+    if (c.process != getpid()) return;  // the sockets of a forked child belong to its parent
     ending = std::move(c.exporter);
   }
   if (ending != nullptr) ending->stop();
@@ -134,7 +134,7 @@ Exporter::Exporter() : process_{getpid()} {
     name_ += digits[byte & 15];
   }
   sockaddr_un address{};
-  address.sun_family = AF_UNIX;  // a leading zero byte: the abstract namespace
+  address.sun_family = AF_UNIX;  // a leading null byte selects the abstract namespace
   std::copy(name_.begin(), name_.end(), address.sun_path + 1);
   const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name_.size());
   try {
@@ -172,8 +172,8 @@ std::uint64_t Exporter::offer(Hold hold) {
 }
 
 void Exporter::withdraw(std::uint64_t number) noexcept {
-  if (process_ != getpid()) return;         // a fork may have found the lock taken
-  decltype(offered_)::node_type withdrawn;  // destroyed without the lock
+  if (process_ != getpid()) return;         // fork() may have copied a locked mutex
+  decltype(offered_)::node_type withdrawn;  // destroyed after the lock is released
   const std::lock_guard lock{mutex_};
   withdrawn = offered_.extract(number);
 }
@@ -195,7 +195,7 @@ void Exporter::offer_pool(const PoolName& name, const std::shared_ptr<MemoryPool
   pools_[name] = pool;
 }
 
-// ---- other processes
+// ---- connections of importing processes
 
 void Exporter::serve() noexcept {
   std::vector<std::unique_ptr<Link>> links;
@@ -204,22 +204,24 @@ void Exporter::serve() noexcept {
     try {
       waiting.assign({{wake_, POLLIN, 0}, {listener_, POLLIN, 0}});
       for (const auto& link : links) waiting.push_back({link->socket, POLLIN, 0});
-      if (poll(waiting.data(), waiting.size(), -1) < 0) continue;  // EINTR, or no memory for now
+      // EINTR, or temporarily out of memory.
+      if (poll(waiting.data(), waiting.size(), -1) < 0) continue;
       if (waiting[0].revents != 0) break;
       for (std::size_t i = links.size(); i-- > 0;)
         if (waiting[i + 2].revents != 0 && !answer(*links[i]))
           links.erase(links.begin() + static_cast<std::ptrdiff_t>(i));
       if (waiting[1].revents != 0) accept_one(links);
-    } catch (const std::exception&) {  // no memory: the other process asks again
+    } catch (const std::exception&) {  // out of memory: the peer retries
     }
   }
-  links.clear();  // and what they hold
+  links.clear();  // closes all connections and releases their leases
 }
 
 void Exporter::accept_one(std::vector<std::unique_ptr<Link>>& links) const {
   const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   if (fd < 0) {
-    if (errno == EMFILE || errno == ENFILE) usleep(10'000);  // it stays readable
+    // The listener stays readable, so do not spin.
+    if (errno == EMFILE || errno == ENFILE) usleep(10'000);
     return;
   }
   auto link = std::make_unique<Link>(fd);
@@ -272,7 +274,7 @@ bool Exporter::answer_pool(const Link& link, std::string_view name) {
   try {
     const ScopedContext scope{Context::primary(std::max(pool->device_id(), 0))};
     fd = pool->export_file_descriptor();
-  } catch (const std::exception&) {  // the driver does not export it any more
+  } catch (const std::exception&) {  // the driver no longer exports the pool
     return send_answer(link.socket, kNo);
   }
   const bool is_sent = send_answer(link.socket, kYes, fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph.cpp: work described once and launched many times.
+// graph.cpp: graphs, which are defined once and launched many times.
 #include "cucore/graph.hpp"
 
 #include <unistd.h>
@@ -124,7 +124,7 @@ void set_kernel_node_attributes(CUgraphNode node, const LaunchConfig& config) {
   const CUlaunchConfig native = to_driver(config, nullptr, attributes);
   for (unsigned i = 0; i < native.numAttrs; ++i) {
     if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
-      continue;  // edges say that here
+      continue;  // edges express this in a graph
     CUCORE_CALL(cuGraphKernelNodeSetAttribute(node, attributes[i].id, &attributes[i].value));
   }
 }
@@ -188,8 +188,8 @@ CUgraphNode GraphDefinition::add_host(Nodes after, CUhostFn function, void* data
   return node;
 }
 
-/// Throws where a driver cannot copy `graph` into another one. It would answer with a bare code, or
-/// not at all.
+/// Throws if a driver cannot embed `graph` as a child graph. The driver itself would return an
+/// unspecific error code, or none.
 static void check_embeddable(const GraphDefinition& graph) {
   for (const CUgraphNode node : graph.nodes()) {
     CUgraphNodeType type{};
@@ -216,7 +216,7 @@ CUgraphNode GraphDefinition::add_child(Nodes after, const GraphDefinition& child
   if (!is_valid() || !child.is_valid()) throw InvalidStateError("there is no graph");
   if (child.handle() == handle()) throw std::invalid_argument{"a graph cannot be a part of itself"};
   check_embeddable(child);
-  child.share();  // the node is a copy, which outlives the child
+  child.share();  // the node holds a clone, which outlives the child
   CUgraphNode node = nullptr;
   CUCORE_CALL(
       cuGraphAddChildGraphNode(&node, handle(), after.data(), after.size(), child.handle()));
@@ -366,7 +366,7 @@ static const char* reason(const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
     case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE:
       return "its structure is invalid, for example a cycle";
     case CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED:
-      // Drivers add any node to the body of a condition, and refuse the graph later.
+      // Drivers add any node to the body of a conditional node and fail at instantiation.
       return for_device ? "a device-launched graph has a node of a kind that is not allowed there"
                         : "the body of a condition holds a node of a kind that is not allowed "
                           "there; kernels, copies, fills, empty nodes, child graphs and conditions "
@@ -384,7 +384,7 @@ static const char* reason(const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
 
 Graph GraphDefinition::make(const GraphCompleteOptions& options) const {
   CUDA_GRAPH_INSTANTIATE_PARAMS params{};
-  // A graph that leaves memory allocated could otherwise be launched once only.
+  // Without this flag, a graph that leaves memory allocated could be launched only once.
   if (options.auto_free_on_launch || leaves_allocations())
     params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
   if (options.upload) {
@@ -419,7 +419,7 @@ std::string GraphDefinition::dot(unsigned flags) const {
   return {std::istreambuf_iterator<char>{written}, {}};
 }
 
-// ---- ready to launch
+// ---- executable graphs
 
 static CUgraphExec open_exec(const Graph& graph) {
   if (graph.handle() == nullptr) [[unlikely]]
@@ -434,7 +434,8 @@ void Graph::upload(StreamRef stream) const {
   CUCORE_CALL(cuGraphUpload(open_exec(*this), stream.handle()));
 }
 
-/// Why a graph cannot be updated, with the driver's constant, which people search for.
+/// Returns why a graph cannot be updated, including the name of the driver's constant, which is
+/// searchable.
 static std::string reason(CUgraphExecUpdateResult result) {
 #define CUCORE_REASON(constant, text) \
   case constant:                      \

@@ -54,11 +54,11 @@ struct GraphBuilder::State {
 
   Stream stream;
   Kind kind = Kind::primary;
-  std::atomic<Phase> phase{Phase::fresh};  // asked by threads that do not change the builder
-  GraphDefinition definition;              // what is built; of a body a part of its parent's
-  // What split() made of this capture: they end with it.
+  std::atomic<Phase> phase{Phase::fresh};  // atomic: read by threads that do not modify the builder
+  GraphDefinition definition;              // the graph; for a body, part of its parent's graph
+  // Branches that split() created in this capture; they end with it.
   std::vector<std::weak_ptr<State>> branches;
-  std::weak_ptr<State> root;  // of a branch: the state that has it among its branches
+  std::weak_ptr<State> root;  // of a branch: the state whose `branches` contains it
 
   void close_branches() noexcept {
     for (const auto& branch : branches) {
@@ -178,8 +178,9 @@ GraphBuilder& GraphBuilder::end_building() {
   try {
     graph = end_capture(state.stream);
   } catch (...) {
-    if (state.is_capturing()) throw;  // the call came from another thread, say: nothing has ended
-    if (is_primary) state.definition.own(nullptr);  // the driver has destroyed it
+    // Still capturing, for example if called from another thread: nothing has ended.
+    if (state.is_capturing()) throw;
+    if (is_primary) state.definition.own(nullptr);  // the driver has destroyed the graph
     state.definition = GraphDefinition{};
     state.phase = is_primary ? State::Phase::fresh : State::Phase::closed;
     state.close_branches();
@@ -194,8 +195,8 @@ Graph GraphBuilder::complete(const GraphCompleteOptions& options) const {
   return completed().instantiate(options);
 }
 
-/// A capture that a forbidden call has ended has no graph any more: the driver must not be asked to
-/// change it.
+/// A capture that a forbidden call has invalidated has no graph: throw before the driver is called
+/// to change it.
 std::vector<CUgraphNode> GraphBuilder::captured() const {
   CaptureInfo info = capture_info(building().stream);
   if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
@@ -207,7 +208,7 @@ std::vector<CUgraphNode> GraphBuilder::captured() const {
 }
 
 void GraphBuilder::callback(std::function<void()> function) {
-  static_cast<void>(captured());  // else the stream would call at once
+  static_cast<void>(captured());  // without a capture, the stream would run the callback
   State& state = building();
   auto kept = std::make_shared<std::function<void()>>(std::move(function));
   const auto call = [](void* data) noexcept { (*static_cast<std::function<void()>*>(data))(); };
@@ -217,7 +218,7 @@ void GraphBuilder::callback(std::function<void()> function) {
 }
 
 CUgraphNode GraphBuilder::callback(CUhostFn function, void* data) {
-  static_cast<void>(captured());  // else the stream would call at once
+  static_cast<void>(captured());  // without a capture, the stream would run the callback
   building().stream.call_host(function, data);
   return captured().front();
 }
@@ -267,7 +268,7 @@ void GraphBuilder::join(std::span<GraphBuilder* const> others) {
   for (GraphBuilder* const other : others) {
     State& branch = *other->state_;
     state.stream.wait(branch.stream);
-    // The stream stays until the capture has ended.
+    // Keep the stream alive until the capture ends.
     state.definition.keep_beside(std::make_shared<Stream>(branch.stream));
     branch.phase = State::Phase::closed;
     branch.stream = Stream{};
@@ -335,7 +336,7 @@ void GraphBuilder::close() noexcept {
   if (before == State::Phase::closed) return;
   if (before == State::Phase::building && state.kind != State::Kind::branch && detail::may_free()) {
     CUgraph graph = nullptr;
-    try {  // a capture that a call has broken has ended all the same
+    try {  // an invalidated capture ends too, with an error
       graph = end_capture(state.stream);
     } catch (...) {
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph_drawing.cpp: what the boxes of a drawn graph show.
+// graph_drawing.cpp: labels of the nodes in a graph drawing.
 #include "cucore/graph_drawing.hpp"
 
 #include <algorithm>
@@ -18,10 +18,10 @@ using detail::Drawing;
 using detail::hexadecimal;
 
 constexpr std::size_t kMostNodes = 500;
-constexpr int kDeepest = 8;           // graphs inside graphs
+constexpr int kDeepest = 8;           // nesting of child graphs
 constexpr std::size_t kLongest = 60;  // characters of a name
 
-/// 1234567 as "1,234,567".
+/// Formats 1234567 as "1,234,567".
 std::string grouped(std::size_t number) {
   std::string text = std::to_string(number);
   for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
@@ -32,13 +32,13 @@ std::string triple(Dim3 size) {
   return std::to_string(size.x) + "×" + std::to_string(size.y) + "×" + std::to_string(size.z);
 }
 
-/// A C++ function as its users name it: without its result and its parameters.
+/// Returns the demangled name of a function without return type and parameters.
 std::string readable_name(const char* symbol) {
   if (symbol == nullptr) return "?";
   const std::string full = detail::demangled(symbol);
   const std::string_view name = full.empty() ? std::string_view{symbol} : full;
-  // The parameters are the last parentheses; spaces and parentheses of template arguments are
-  // inside brackets.
+  // The parameter list is the last pair of parentheses. Spaces and parentheses of template
+  // arguments are inside angle brackets.
   std::size_t begin = 0;
   std::size_t end = name.size();
   int depth = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph_node.cpp: reads and changes the nodes of graphs.
+// graph_node.cpp: queries and updates the nodes of graphs.
 #include "cucore/graph_node.hpp"
 
 #include <cstdint>
@@ -159,7 +159,7 @@ std::string hexadecimal(const void* handle) {
   return hexadecimal(reinterpret_cast<CUdeviceptr>(handle));
 }
 
-/// An address with D or H: memory of a device or of the host.
+/// Formats an address with the suffix (D) for device memory or (H) for host memory.
 std::string place_text(const CopyEnd& end) {
   if (end.array != nullptr) return hexadecimal(end.array) + "(D)";
   unsigned type = 0;
@@ -200,8 +200,31 @@ std::string GraphNodeRef::text() const {
   }
 }
 
+/// The driver changes no launch attributes of an instantiated node. Throws std::invalid_argument if
+/// the configuration asks for others than the node has, instead of launching without them.
+static void require_attributes(const GraphNodeRef& node, const LaunchConfig& config) {
+  const auto attribute = [&](CUlaunchAttributeID id) {
+    CUlaunchAttributeValue value{};
+    CUCORE_CALL(cuGraphKernelNodeGetAttribute(node.handle(), id, &value));
+    return value;
+  };
+  constexpr const char* kAdvice =
+      ": change the node of the definition, then update or instantiate the graph again";
+  if (config.cluster) {
+    const auto has = attribute(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).clusterDim;
+    if (Dim3{has.x, has.y, has.z} != *config.cluster)
+      throw std::invalid_argument{
+          std::string{"a node of an instantiated graph keeps its cluster dimensions"} + kAdvice};
+  }
+  if (config.is_cooperative && attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative == 0)
+    throw std::invalid_argument{
+        std::string{"a node of an instantiated graph cannot become a cooperative launch"} +
+        kAdvice};
+}
+
 void ExecutableNodeRef::set_kernel(const LaunchConfig& config, const Kernel& kernel,
                                    void** arguments) const {
+  if (config.cluster || config.is_cooperative) require_attributes(node_, config);
   const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, kernel, arguments);
   CUCORE_CALL(cuGraphExecKernelNodeSetParams(graph_, node_.handle(), &params));
 }

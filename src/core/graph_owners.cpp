@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph_owners.cpp: what graphs keep alive. The driver's user objects count the graphs that need
-// it.
+// graph_owners.cpp: ownership of the resources that graphs use. The driver's user objects count the
+// graphs that reference them.
 #include <map>
 #include <mutex>
 #include <set>
@@ -19,8 +19,8 @@ namespace {
 
 using Owner = std::shared_ptr<void>;
 
-/// Owners that no graph needs any more, to be released later. Never destroyed: the driver may call
-/// until the process ends.
+/// Owners that no graph references any more, to be released later. Never destroyed: the driver may
+/// call back until the process ends.
 struct DeferredOwners {
   cucore::detail::Mutex mutex;
   std::vector<Owner> owners;
@@ -33,8 +33,8 @@ DeferredOwners& deferred_owners() {
 
 }  // namespace
 
-// Runs on a thread of the driver or inside cuGraphDestroy. The destructor of an owner frees
-// memory or unloads code, which is not allowed there, so it is deferred.
+// Runs on a thread of the driver or inside cuGraphDestroy. The destructor of an owner frees memory
+// or unloads code, which is not allowed there, so the release is deferred.
 void CUDA_CB forget_owner(void* data) {
   auto* owner = static_cast<Owner*>(data);
   void (*notify)() = nullptr;
@@ -49,7 +49,7 @@ void CUDA_CB forget_owner(void* data) {
 }
 
 void release_deferred_owners() {
-  std::vector<Owner> owners;  // dropped outside the lock: an owner may hold graphs of its own
+  std::vector<Owner> owners;  // destroyed outside the lock: an owner may own graphs itself
   DeferredOwners& all = deferred_owners();
   const std::lock_guard lock{all.mutex};
   owners.swap(all.owners);
@@ -61,13 +61,14 @@ void set_release_hook(void (*notify)()) {
   all.notify = notify;
 }
 
-/// Bodies and child graphs are parts of a graph: what they use is kept by the whole.
+/// Returns the outermost graph of a body or child graph. It owns the resources of all graphs inside
+/// it.
 static detail::GraphBox* whole(detail::GraphBox* box) {
   while (box != nullptr && box->parent != nullptr) box = box->parent.get();
   return box;
 }
 
-/// Makes the driver hold an owner for the graph.
+/// Creates a user object that holds `owner`, and moves its reference to the graph.
 static CUuserObject keep_in(detail::GraphBox* box, std::shared_ptr<void> owner) {
   auto data = std::make_unique<Owner>(owner);
   CUuserObject object = nullptr;
@@ -107,7 +108,7 @@ void GraphDefinition::share() const {
   }
 }
 
-/// The graph releases an object that keep_in() made.
+/// Releases the graph's reference to an object that keep_in() created.
 static void release_from(detail::GraphBox* box, CUuserObject kept) {
   CUCORE_CALL(cuGraphReleaseUserObject(box->part->handle, kept, 1));
   std::erase_if(box->kept, [&](const auto& pair) { return pair.first == kept; });
@@ -120,9 +121,10 @@ void GraphDefinition::release(CUuserObject kept) {
   release_deferred_owners();
 }
 
-// ---- what single nodes use
+// ---- resources of single nodes
 
-/// A graph releases what a node used, unless it is among `gone`, which took that with them.
+/// Releases the graph's reference to the resource of a node. If its holder is in `gone`, the
+/// reference was released when that graph was destroyed.
 static void end_use(detail::GraphBox* box, CUgraphNode node, const std::set<CUgraph>& gone) {
   std::erase_if(box->beside, [&](const auto& pair) { return pair.first == node; });
   const auto found = box->uses.find(node);
@@ -161,8 +163,8 @@ GraphDefinition GraphDefinition::inside(CUgraphNode node, CUgraph handle) const 
 
 namespace {
 
-/// The graphs inside a node: the copy that a child node runs, and the bodies of a conditional node
-/// as far as this library has made it.
+/// Returns the graphs inside a node: the clone of a child graph node, or the bodies of a
+/// conditional node if this library created that node.
 std::vector<CUgraph> graphs_of(const detail::GraphBox* box, CUgraphNode node) {
   const CUgraphNodeType type = GraphNodeRef{node}.type();
   std::vector<CUgraph> graphs;
@@ -181,7 +183,7 @@ std::vector<CUgraphNode> nodes_in(CUgraph graph) {
   return GraphDefinition::view(graph, GraphDefinition{}).nodes();
 }
 
-/// All that is inside a node.
+/// All nodes and graphs nested in a node.
 struct Contents {
   std::vector<CUgraphNode> nodes;
   std::set<CUgraph> graphs;
@@ -196,7 +198,7 @@ struct Contents {
   }
 };
 
-/// The graphs inside a node are gone.
+/// Invalidates the references to the graphs inside a node after they are destroyed.
 void end_parts(detail::GraphBox* box, CUgraphNode node) {
   const auto found = box->inside.find(node);
   if (found == box->inside.end()) return;
@@ -208,15 +210,16 @@ void end_parts(detail::GraphBox* box, CUgraphNode node) {
   box->conditional_types.erase(node);
 }
 
-/// The graph holds an object that another one holds too.
+/// Retains, for this graph, an object that another graph holds as well.
 detail::NodeUse hold_too(detail::GraphBox* box, CUuserObject object) {
   CUCORE_CALL(cuGraphRetainUserObject(box->part->handle, object, 1, 0));
   return {object, box->part->handle};
 }
 
-/// Notes what the nodes of a copy use. Its nodes are those of `source`, in the same order; where a
-/// driver has another order, what they use stays until the whole graph is destroyed. `holders` are
-/// graphs and their copies: the copy of a graph holds what the graph holds.
+/// Records the resources of the nodes of a clone. Its nodes are those of `source` in the same
+/// order. If a driver uses another order, the resources are kept until the whole graph is
+/// destroyed. `holders` maps graphs to their clones: a clone holds the same user objects as its
+/// original.
 void copy_uses_into(detail::GraphBox* box, CUgraph copy, const detail::GraphBox* from,
                     CUgraph source, std::map<CUgraph, CUgraph>& holders) {
   holders[source] = copy;
@@ -312,7 +315,8 @@ void GraphDefinition::set_child(CUgraphNode node, const GraphDefinition& child) 
 void GraphDefinition::copy_uses(CUgraphNode node, const GraphDefinition& child) {
   detail::GraphBox* box = whole(box_.get());
   const detail::GraphBox* from = whole(child.box_.get());
-  if (from->part != child.box_->part) {  // what the whole holds for all of it is not copied
+  // User objects of the outermost graph are not cloned with a part of it.
+  if (from->part != child.box_->part) {
     std::set<CUuserObject> of_nodes;
     for (const auto& [user, use] : from->uses) of_nodes.insert(use.object);
     for (const auto& [object, owner] : from->kept) {
@@ -325,7 +329,8 @@ void GraphDefinition::copy_uses(CUgraphNode node, const GraphDefinition& child) 
 }
 
 namespace {
-/// Takes out of a graph what it keeps, for a scope: what is made from it meanwhile keeps nothing.
+/// Detaches the resources of a graph for the lifetime of this object, so that executable graphs
+/// created or updated from it meanwhile do not retain them.
 class Lifted {
  public:
   Lifted(detail::GraphBox* box, GraphOwners& owners) : box_{box} {
@@ -349,7 +354,7 @@ class Lifted {
       if (driver().cuGraphRetainUserObject(box_->part->handle, object, 1,
                                            CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS)
         continue;
-      // The driver does not keep it any more: we do.
+      // The driver no longer holds the owner, so this graph does.
       box_->beside.emplace_back(nullptr, std::move(owner));
       driver().cuUserObjectRelease(object, 1);
       box_->kept.erase(box_->kept.begin() + static_cast<std::ptrdiff_t>(i));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graphics.cpp: registers and maps memory of OpenGL.
+// graphics.cpp: registers and maps OpenGL resources.
 #include "cucore/graphics.hpp"
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace cucore {
 namespace {
 
-/// A failed registration, with what is needed for one.
+/// Throws on a failed registration, with a note on its requirements.
 void check_registration(CUresult code, const char* call) {
   if (code == CUDA_SUCCESS) return;
   try {
@@ -58,7 +58,7 @@ GraphicsResource::~GraphicsResource() {
   if (handle_ == nullptr || !detail::may_free()) return;
   try {
     close();
-  } catch (...) {  // a destructor stays silent; close() is for those who want to know
+  } catch (...) {  // destructors do not throw; close() reports errors
   }
 }
 
@@ -74,7 +74,11 @@ BufferRef GraphicsResource::map(StreamRef stream) {
   CUCORE_CALL(cuGraphicsMapResources(1, &handle_, stream.handle()));
   CUdeviceptr ptr = 0;
   std::size_t size = 0;
-  CUCORE_CALL(cuGraphicsResourceGetMappedPointer(&ptr, &size, handle_));
+  const CUresult code = driver().cuGraphicsResourceGetMappedPointer(&ptr, &size, handle_);
+  if (code != CUDA_SUCCESS) {  // an image is an array and has no address
+    (void)driver().cuGraphicsUnmapResources(1, &handle_, stream.handle());
+    fail(code, "cuGraphicsResourceGetMappedPointer");
+  }
   memory_ = {ptr, size};
   return memory_;
 }

@@ -14,7 +14,7 @@ bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/// Lines that end in a backslash joined with the next one, as the compiler does first of all.
+/// Joins lines that end in a backslash with the next line, as translation phase 2 does.
 std::string joined_lines(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -34,11 +34,12 @@ std::string joined_lines(std::string_view source) {
 
 class Scanner {
  public:
-  /// `known`: nothing where macros for __has_include are reported as uses of an unknown file.
+  /// If `known` is null, macros that expand to __has_include are reported as uses of an unknown
+  /// file.
   explicit Scanner(std::string_view text, HasIncludeMacros* known) : text_{text}, known_{known} {}
 
   std::vector<FileUse> run() {
-    bool at_start = true;  // of a line: nothing but blanks and comments before
+    bool at_start = true;  // only whitespace and comments so far on this line
     while (!is_end()) {
       if (peek() == '\n') {
         at_start = true;
@@ -68,7 +69,7 @@ class Scanner {
   }
   void go_to(std::size_t place) { at_ = std::min(place, text_.size()); }
 
-  /// One blank or comment.
+  /// Skips one whitespace character or comment.
   bool skip_blank() {
     if (skip("//")) {
       go_to(text_.find('\n', at_));
@@ -101,7 +102,7 @@ class Scanner {
     file_use("#" + std::string{name} + " ");
   }
 
-  /// The name and the parameters of a macro; its text is read as other text is.
+  /// Reads the name and parameters of a macro; its replacement list is scanned like other text.
   void define() {
     skip_blanks();
     defined_ = {word(), {}};
@@ -116,7 +117,7 @@ class Scanner {
     }
   }
 
-  /// What follows `said`: a file in quotes or angle brackets, or a macro.
+  /// Reads the operand of the directive `said`: a file in quotes or angle brackets, or a macro.
   void file_use(const std::string& said) {
     const std::size_t line = std::min(text_.find('\n', at_), text_.size());
     const char open = peek();
@@ -140,12 +141,12 @@ class Scanner {
       found_.push_back({said + std::string{macro}, {}});
   }
 
-  /// A word or number, a literal, or a character.
+  /// Reads an identifier, a number, a literal, or another character.
   void token() {
     const char first = peek();
     if (first == '"' || first == '\'') {
       literal(first);
-    } else if (is_digit(first)) {  // with the separators of its digits
+    } else if (is_digit(first)) {  // including digit separators
       while (is_word(peek()) || peek() == '.' ||
              (peek() == '\'' && at_ + 1 < text_.size() && is_word(text_[at_ + 1])))
         ++at_;
@@ -163,7 +164,8 @@ class Scanner {
   }
 
   void literal(char quote) {
-    for (++at_; !is_end() && peek() != '\n'; ++at_) {  // one line: an open one ends with it
+    // An unterminated literal ends at the end of the line.
+    for (++at_; !is_end() && peek() != '\n'; ++at_) {
       if (peek() == '\\')
         ++at_;
       else if (peek() == quote) {

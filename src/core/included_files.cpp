@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// included_files.cpp
+// included_files.cpp: collects the candidate paths of included files.
 #include "core/included_files.hpp"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMostPlaces = 50'000;
 
-/// The content of a regular file; nothing where there is none, or it cannot be read.
+/// Returns the contents of a regular file, or std::nullopt if there is none or it cannot be read.
 std::optional<std::string> read_file(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return std::nullopt;
@@ -45,7 +45,8 @@ std::optional<std::string> read_file(const std::string& path) {
   return content;
 }
 
-/// __DATE__, __TIME__ and __TIMESTAMP__ change without a change of any file.
+/// Returns whether the result depends on the date or time, through __DATE__, __TIME__ or
+/// __TIMESTAMP__.
 bool uses_the_time(std::string_view text) {
   return text.find("__DATE__") != text.npos || text.find("__TIME__") != text.npos ||
          text.find("__TIMESTAMP__") != text.npos;
@@ -59,18 +60,19 @@ class Search {
   void add_text(std::string text, std::string folder) {
     pending_.push_back({std::move(text), std::move(folder)});
   }
-  /// A file that a text in `folder` names.
+  /// Adds a file that a text in `folder` includes.
   void add_file(const std::string& name, const std::string& folder) {
     if (name.starts_with('/')) return add_place(name);
     add_place(folder + "/" + name);
     for (const std::string& other : folders_) add_place(other + "/" + name);
-    // Given with the source: what it includes is looked for beside its name.
+    // A source passed in the options: its includes are relative to its name.
     for (const auto& [given, text] : options_.extra_sources) {
       if (given != name || !given_.insert(given).second) continue;
       add_text(text, (std::filesystem::current_path() / given).parent_path().string());
     }
   }
-  /// The places of all files that the texts and what they include name. Nothing: see the header.
+  /// Returns the candidate paths of all files that the texts include, directly or indirectly.
+  /// Returns std::nullopt in the cases listed in the header.
   std::optional<std::vector<std::string>> run() {
     while (!pending_.empty()) {
       Text next = std::move(pending_.back());
@@ -82,7 +84,7 @@ class Search {
         add_file(use.file, next.folder);
       }
       scanned_.push_back(std::move(next));
-      // Texts scanned before may use a macro that was found now.
+      // Texts that were scanned earlier may use a macro that was just found.
       if (has_include_macros_.size() != macros) {
         std::ranges::move(scanned_, std::back_inserter(pending_));
         scanned_.clear();

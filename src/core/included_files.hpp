@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// included_files.hpp: the files on disk that decide what a C++ source is compiled to.
+// included_files.hpp: the files on disk that the compilation of a C++ source depends on.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,15 @@
 
 namespace cucore::detail {
 
-/// Every place where the compiler may look for a file that a source, or a file that it includes,
-/// names. The places do not depend on macros or on the order of the search: directives that #if
-/// leaves out count, and so do places after the first one that has the file. Nothing where they are
-/// unknown: a macro gives the name of a file, the text uses the date or the time, or there are too
-/// many places.
+/// Returns every path at which the compiler may look for a file that the source includes, directly
+/// or indirectly. The paths depend neither on macros nor on the search order: directives in
+/// inactive #if groups count, and so do paths after the first match. Returns std::nullopt if the
+/// paths are unknown: a macro expands to a file name, the text uses the date or time, or there are
+/// too many paths.
 std::optional<std::vector<std::string>> places_of_included_files(
     std::string_view code, const ProgramOptions& options, const std::vector<std::string>& folders);
 
-/// A digest of what is at these places: the content of each file, or that there is none.
+/// Returns a digest of these paths: the contents of each file, or that it does not exist.
 std::string digest_of_files(const std::vector<std::string>& places);
 
 }  // namespace cucore::detail

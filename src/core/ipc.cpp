@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ipc.cpp: allocations of other processes.
+// ipc.cpp: imports allocations of other processes.
 #include "cucore/ipc.hpp"
 
 #include <cstring>
@@ -20,7 +20,7 @@
 namespace cucore {
 namespace {
 
-/// Another process's plain allocation, which is unmapped by a call that waits.
+/// A plain (not pooled) allocation of another process. The call that unmaps it blocks.
 class OpenedMemory final : public MemoryResource {
  public:
   explicit OpenedMemory(Context context) : context_{std::move(context)} {}
@@ -46,8 +46,8 @@ class OpenedMemory final : public MemoryResource {
 
 void CUDA_CB end_lease(void* held) { delete static_cast<std::shared_ptr<void>*>(held); }
 
-/// Releases a lease once the work queued on the stream is done. The driver's thread does it: this
-/// process may make no further call for a long time, while the exporter waits for its memory.
+/// Releases a lease in stream order. A host function of the driver releases it, because this
+/// process may make no further call for a long time while the exporter waits for its memory.
 void end_after(StreamRef stream, std::shared_ptr<void> lease) noexcept {
   if (lease == nullptr) return;
   const detail::Relaxed relaxed;
@@ -59,7 +59,7 @@ void end_after(StreamRef stream, std::shared_ptr<void> lease) noexcept {
   (void)detail::synchronize(stream);
 }
 
-/// One mapping and the buffers that use it; each gives it back, the last one unmaps it.
+/// A mapping shared by several buffers. The last buffer that is freed unmaps it.
 class Mapping final : public MemoryResource {
  public:
   Mapping(std::shared_ptr<MemoryResource> from, CUdeviceptr ptr, std::size_t size,
@@ -69,7 +69,7 @@ class Mapping final : public MemoryResource {
     throw InvalidStateError("memory of another process cannot be allocated here");
   }
   void deallocate(CUdeviceptr, std::size_t, StreamRef stream) override {
-    const std::lock_guard lock{mutex_};  // who opens it anew meanwhile waits until it is gone
+    const std::lock_guard lock{mutex_};  // a concurrent open() waits until the memory is unmapped
     if (--users_ != 0) return;
     from_->deallocate(ptr_, size_, stream);
     end_after(stream, std::move(lease_));
@@ -80,7 +80,7 @@ class Mapping final : public MemoryResource {
   int device_id() const noexcept override { return from_->device_id(); }
   bool deallocation_waits() const noexcept override { return from_->deallocation_waits(); }
 
-  /// For one buffer more; false when the last one has gone.
+  /// Adds a user. Returns false if the last user is already gone.
   bool use() {
     const std::lock_guard lock{mutex_};
     if (users_ == 0) return false;
@@ -101,16 +101,17 @@ class Mapping final : public MemoryResource {
 
 struct Mappings {
   std::mutex mutex;
-  /// By pool and handle: handles of different pools need not differ.
+  /// Key: pool and handle, because handles are unique only within a pool.
   std::map<std::pair<const void*, std::string>, std::weak_ptr<Mapping>> known;
 };
 Mappings& mappings() {
-  static Mappings& m = *new Mappings;  // buffers may go until the process does
+  // Never destroyed: buffers may be freed until the process ends.
+  static Mappings& m = *new Mappings;
   return m;
 }
 
-/// The buffer of an allocation. `map` maps it where this process has not done so yet, and says what
-/// unmaps it.
+/// Opens the buffer of an allocation. If this process has not mapped it yet, calls `map`, which
+/// returns the address and the memory resource that unmaps it.
 template <class Map>
 Buffer open(const void* pool, std::string_view handle, std::size_t size, const Stream& stream,
             std::shared_ptr<void> lease, Map map) {
@@ -123,7 +124,7 @@ Buffer open(const void* pool, std::string_view handle, std::size_t size, const S
     mapping = place.lock();
     if (mapping == nullptr || !mapping->use()) {
       auto [from, ptr] = map();
-      // The size is the sender's word; what the driver mapped is a fact.
+      // The sender's size is not trusted; the driver reports the mapped size.
       CUdeviceptr base = 0;
       std::size_t bytes = 0;
       const bool is_known =
@@ -144,7 +145,7 @@ Buffer open(const void* pool, std::string_view handle, std::size_t size, const S
   return Buffer::adopt(ptr, size, std::move(mapping), stream);
 }
 
-/// A handle of the driver's that another process sent.
+/// Extracts the driver's handle from a descriptor that another process sent.
 template <class Handle>
 Handle handle_of(const IPCBufferDescriptor& descriptor) {
   static_assert(sizeof(Handle) == sizeof descriptor.payload);

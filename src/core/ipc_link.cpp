@@ -47,7 +47,7 @@ std::shared_ptr<IPCLink> IPCLink::open(std::string_view name, std::string_view k
   if (fd < 0) lost(std::strerror(errno));
   const std::shared_ptr<IPCLink> link{new IPCLink{fd}};
   sockaddr_un address{};
-  address.sun_family = AF_UNIX;  // a leading zero byte: the abstract namespace
+  address.sun_family = AF_UNIX;  // a leading null byte selects the abstract namespace
   if (name.empty() || name.size() > sizeof address.sun_path - 1) lost("its name is damaged");
   std::copy(name.begin(), name.end(), address.sun_path + 1);
   const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
@@ -56,7 +56,7 @@ std::shared_ptr<IPCLink> IPCLink::open(std::string_view name, std::string_view k
     result = connect(fd, reinterpret_cast<const sockaddr*>(&address), bytes);
   } while (result != 0 && errno == EINTR);
   if (result != 0) lost(std::strerror(errno));
-  // Anybody may listen under a name that has become free: the key is for this user alone.
+  // Any process may listen under a name that has become free: send the key only to this user's.
   ucred peer{};
   socklen_t size = sizeof peer;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
@@ -72,7 +72,7 @@ struct Links {
   std::map<std::string, std::shared_ptr<IPCLink>, std::less<>> by_name;
 };
 Links& links() {
-  static Links& l = *new Links;  // leases may end until the process does
+  static Links& l = *new Links;  // never destroyed: leases may end until the process does
   return l;
 }
 }  // namespace
@@ -83,7 +83,7 @@ std::shared_ptr<IPCLink> IPCLink::to(std::string_view name, std::string_view key
     const std::lock_guard lock{all.mutex};
     if (const auto found = all.by_name.find(name); found != all.by_name.end()) return found->second;
   }
-  std::shared_ptr<IPCLink> made = open(name, key);  // waits for the exporter
+  std::shared_ptr<IPCLink> made = open(name, key);  // blocks until the exporter replies
   const std::lock_guard lock{all.mutex};
   return all.by_name.try_emplace(std::string{name}, std::move(made)).first->second;
 }
@@ -149,9 +149,9 @@ std::shared_ptr<void> IPCLink::lease(std::uint64_t number) {
 
 void IPCLink::give_back(std::uint64_t number) const noexcept {
   try {
-    send_all(socket_,
-             with_number(kReturnBuffer, number));  // a process that has ended holds nothing
-  } catch (const std::bad_alloc&) {                // the memory goes back when this process ends
+    // Fails if the exporter has ended, which then holds nothing.
+    send_all(socket_, with_number(kReturnBuffer, number));
+  } catch (const std::bad_alloc&) {  // the lease ends with this process
   }
 }
 

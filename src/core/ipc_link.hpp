@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ipc_link.hpp: a connection to the process that exports memory. The exporter listens on a Unix
-// socket; its process answers with the file descriptors of its pools and keeps the memory of
-// buffers that this process has opened. Needs neither a common parent nor ptrace rights.
+// socket, sends the file descriptors of its pools, and keeps the memory of buffers alive that this
+// process has opened. Needs neither a common parent process nor ptrace permissions.
 #pragma once
 
 #include <cstddef>
@@ -15,39 +15,39 @@
 
 namespace cucore::detail {
 
-// Every message begins with one of these bytes. exporter.cpp is the other side.
-inline constexpr char kAskPool = 'P';       // and the pool's UUID; answered with a file descriptor
-inline constexpr char kAskBuffer = 'B';     // and the number of a buffer
-inline constexpr char kReturnBuffer = 'R';  // and the number; has no answer
-inline constexpr char kYes = '+';           // any other answer says no
+// The first byte of each message. exporter.cpp implements the other side.
+inline constexpr char kAskPool = 'P';       // then the pool's UUID; replied with a file descriptor
+inline constexpr char kAskBuffer = 'B';     // then the number of a buffer
+inline constexpr char kReturnBuffer = 'R';  // then the number of a buffer; no reply
+inline constexpr char kYes = '+';           // success; any other reply is a failure
 inline constexpr char kNo = '-';
 
 class CUCORE_EXPORT IPCLink : public std::enable_shared_from_this<IPCLink> {
  public:
-  /// Connects to an exporter of the same user on this machine. `name` is its socket's name in the
-  /// abstract namespace. Throws InvalidStateError where no such process answers.
+  /// Connects to an exporter of the same user on this machine. `name` is the name of its socket in
+  /// the abstract namespace. Throws InvalidStateError if no such process replies.
   static std::shared_ptr<IPCLink> open(std::string_view name, std::string_view key);
-  /// The same, opened by the first call and kept: its end tells the exporter that this process is
-  /// gone.
+  /// Returns the cached connection; the first call opens it. It stays open, because its end tells
+  /// the exporter that this process has ended.
   static std::shared_ptr<IPCLink> to(std::string_view name, std::string_view key);
-  /// After an error: the exporter may have ended.
+  /// Removes a connection from the cache after an error, as the exporter may have ended.
   static void forget(std::string_view name) noexcept;
   static void forget_all() noexcept;
   ~IPCLink();
   IPCLink(const IPCLink&) = delete;
   IPCLink& operator=(const IPCLink&) = delete;
 
-  /// A file descriptor of the pool with this UUID (16 bytes); the caller closes it. -1 where the
-  /// exporter has no such pool any more.
+  /// Returns a file descriptor of the pool with this UUID (16 bytes), which the caller must close,
+  /// or -1 if the exporter no longer has the pool.
   int pool(std::string_view uuid);
-  /// Keeps the memory of the exporter's buffer until the last copy of what is returned is gone,
-  /// on whatever thread. Null where the buffer is closed.
+  /// Returns a lease that keeps the memory of the exporter's buffer alive, or null if the buffer is
+  /// closed. The last copy may be destroyed on any thread.
   std::shared_ptr<void> lease(std::uint64_t number);
 
  private:
   explicit IPCLink(int socket) : socket_{socket} {}
   void send(std::string_view message) const;
-  /// The answer to a request, and the file descriptor that comes with it, else -1.
+  /// Sends a request and returns the reply. `received` is the file descriptor in the reply, or -1.
   char ask(std::string_view message, int& received);
   void give_back(std::uint64_t number) const noexcept;
 
@@ -55,8 +55,8 @@ class CUCORE_EXPORT IPCLink : public std::enable_shared_from_this<IPCLink> {
   std::mutex mutex_;  // one request at a time
 };
 
-/// What `ask` gets from the exporter of another process; a link that fails is opened anew next
-/// time.
+/// Calls `ask` with the connection to another process's exporter. On failure, the connection is
+/// reopened by the next call.
 template <class Ask>
 auto ask_exporter(std::string_view name, std::string_view key, Ask ask) {
   const std::shared_ptr<IPCLink> link = IPCLink::to(name, key);
@@ -68,11 +68,12 @@ auto ask_exporter(std::string_view name, std::string_view key, Ask ask) {
   }
 }
 
-/// A lease of a buffer. Throws InvalidStateError where its process has closed it.
+/// Returns a lease of a buffer. Throws InvalidStateError if the exporting process has closed the
+/// buffer.
 CUCORE_EXPORT std::shared_ptr<void> leased(IPCLink& link, std::uint64_t number);
 
-/// The number that the device with this UUID has in this process. Throws InvalidStateError where it
-/// is not visible.
+/// Returns the ordinal, in this process, of the device with this UUID. Throws InvalidStateError if
+/// the device is not visible.
 CUCORE_EXPORT int visible_device(std::string_view uuid);
 
 }  // namespace cucore::detail

@@ -48,7 +48,7 @@ CUfunction detail::KernelState::launchable() {
 }
 
 CUkernel detail::KernelState::find() {
-  const CUkernel found = code->get_kernel(name).handle();  // the same for every thread that looks
+  const CUkernel found = code->get_kernel(name).handle();  // every thread finds the same handle
   handle_.store(found, std::memory_order_release);
   return found;
 }
@@ -72,9 +72,9 @@ bool belongs_to(CUkernel handle, CUlibrary library) {
   return std::find(kernels.begin(), kernels.end(), handle) != kernels.end();
 }
 
-/// Throws where a handle is known to be no kernel's. The CPU device looks handles up; NVIDIA's
-/// driver follows them, so what can be seen from outside is looked at first. That leaves objects of
-/// other kinds, which are memory of the driver's like a kernel.
+/// Throws if `handle` is known not to be a kernel. The CPU device validates handles; NVIDIA's
+/// driver dereferences them, so alignment and readability are checked first. Handles of other
+/// driver objects are not detected.
 void require_kernel(CUkernel handle, CUlibrary library) {
   constexpr std::size_t kLooksAt = 64;
   switch (detail::kernel_handle_state(handle)) {
@@ -106,10 +106,10 @@ Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
   const CUresult code = driver().cuKernelGetName(&name, handle);
   if (code == CUDA_ERROR_INVALID_HANDLE) no_kernel(handle, "the driver does not know it");
   if (code == CUDA_ERROR_NOT_SUPPORTED)
-    name = "";  // a driver older than the function
+    name = "";  // the driver is older than the function
   else
     check(code, "cuKernelGetName");
-  // A kernel of code that was loaded here keeps it loaded, in addition to the owner given.
+  // A kernel of a library loaded here keeps that library loaded, in addition to the given owner.
   CUlibrary home = nullptr;
   std::shared_ptr<detail::Library> keeps;
   if (driver().cuKernelGetLibrary(&home, handle) == CUDA_SUCCESS)
@@ -131,8 +131,9 @@ const std::vector<ParamInfo>* Kernel::known_params() const noexcept {
   return state_->params_read.load(std::memory_order_acquire) ? &state_->params : nullptr;
 }
 
-/// What PTX declares is the kernel's own. A mangled name is the next best source: all that a cubin
-/// has, and more than PTX whose parameters are bits (.b32).
+/// Reads the kinds of the parameters. A declaration in PTX takes precedence over the mangled name.
+/// The mangled name is the only source for a cubin, and more specific than untyped PTX parameters
+/// (.b32).
 static void read_kinds(detail::KernelState& state, std::vector<ParamInfo>& params) {
   detail::apply_declaration(detail::params_of_mangled_name(state.name), params, state.param_names);
   const auto image = state.code                 ? state.code->image()
@@ -158,11 +159,11 @@ std::span<const ParamInfo> Kernel::params() const {
         };
         CUresult code = ask();
         if (code == CUDA_ERROR_INVALID_CONTEXT && !scope) {
-          // The table is the code's, not a context's, but NVIDIA's driver wants one to be current.
+          // The parameters do not depend on a context, but NVIDIA's driver requires a current one.
           scope.emplace(Context::primary(detail::current_device_or_first()));
           code = ask();
         }
-        if (code == CUDA_ERROR_INVALID_VALUE) break;  // one past the last
+        if (code == CUDA_ERROR_INVALID_VALUE) break;  // one past the last parameter
         check(code, "cuKernelGetParamInfo");
         params.push_back(info);
       }

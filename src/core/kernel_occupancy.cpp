@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel_occupancy.cpp: how much of a kernel fits on the current device.
+// kernel_occupancy.cpp: occupancy of a kernel on the current device.
 #include <exception>
 #include <functional>
 #include <utility>
@@ -12,11 +12,11 @@
 namespace cucore {
 namespace {
 
-/// The occupancy functions are defined for functions of the current context; a CUkernel in place of
-/// one is left to where no context is current, and the driver says so.
+/// Returns the argument for the occupancy functions, which take a function of the current context.
+/// If no context is current, passes the CUkernel, for which the driver returns an error.
 CUfunction function_of(detail::KernelState& state) { return state.launchable(); }
 
-/// What the driver's callback, which has no user data, calls on this thread.
+/// State of the driver's callback, which has no user data: the function to call on this thread.
 struct Asked {
   const std::function<std::size_t(int)>& shared_memory_of;
   std::exception_ptr thrown{};
@@ -58,7 +58,8 @@ MaxPotentialBlockSize KernelOccupancy::max_potential_block_size(
   MaxPotentialBlockSize best{};
   const CUfunction function = function_of(*state_);
   Asked asked{shared_memory_of};
-  Asked* const outer = std::exchange(t_asked, &asked);  // a callback may ask about another kernel
+  // Nested: the callback may query another kernel.
+  Asked* const outer = std::exchange(t_asked, &asked);
   const CUresult code = driver().cuOccupancyMaxPotentialBlockSize(
       &best.min_grid_size, &best.max_block_size, function, &ask, 0, block_size_limit);
   t_asked = outer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// launch.cpp: starts kernels.
+// launch.cpp: launches kernels.
 #include "cucore/launch.hpp"
 
 #include <cstdint>
@@ -66,8 +66,9 @@ int attribute_of(CUfunction_attribute attribute, const Kernel& kernel, CUdevice 
              : 0;
 }
 
-/// The limit of the device or of the kernel that a launch exceeds, with what to do; empty when it
-/// exceeds none of these. Called after a launch was refused: costs no launch that works anything.
+/// Returns the limit of the device or kernel that a launch exceeds, with a remedy, or an empty
+/// string if it exceeds none. Called only after a failed launch, so successful launches have no
+/// overhead.
 std::string exceeded_limit(const LaunchConfig& config, const Kernel& kernel, CUdevice device) {
   const auto number = [](std::uint64_t value) { return std::to_string(value); };
   const auto axis = [&](const char* what, unsigned asked, CUdevice_attribute attribute,
@@ -131,7 +132,7 @@ std::string exceeded_limit(const LaunchConfig& config, const Kernel& kernel, CUd
   return {};
 }
 
-/// How many blocks of this shape run at once; empty where the driver does not say.
+/// Returns the maximum number of co-resident blocks of this shape, or an empty string if unknown.
 std::string most_cooperative(const LaunchConfig& config, const Kernel& kernel) {
   int per_processor = 0;
   CUdevice device = 0;
@@ -148,7 +149,7 @@ std::string most_cooperative(const LaunchConfig& config, const Kernel& kernel) {
 
 }  // namespace
 
-/// Says more about a refused launch than the code alone.
+/// Throws the error of a failed launch with the configuration and the cause.
 [[noreturn]] static void explain(CUresult code, const LaunchConfig& config, const Kernel& kernel,
                                  const char* call) {
   try {
@@ -193,8 +194,9 @@ static CUresult try_launch(CUstream stream, const LaunchConfig& config, CUfuncti
   return table.cuLaunchKernelEx(&native, function, arguments, nullptr);
 }
 
-/// The current context's function was refused. A launch belongs to the stream's device, whatever is
-/// current: try the kernel itself, which has no context of its own, then in the stream's context.
+/// Retries after the launch of the current context's function failed. A launch belongs to the
+/// stream's device, whichever context is current: try the CUkernel, which is independent of
+/// contexts, then the stream's context.
 static void launch_elsewhere(CUresult code, StreamRef stream, const LaunchConfig& config,
                              const Kernel& kernel, void** arguments) {
   if (code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_INVALID_HANDLE) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layered_drawing.cpp
+// layered_drawing.cpp: layered (Sugiyama) layout and its SVG output.
 #include "core/layered_drawing.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr double kGapX = 24;
 constexpr double kGapY = 34;
 constexpr int kSweeps = 6;
 
-/// The number of characters of a UTF-8 text.
+/// Returns the number of characters of a UTF-8 text.
 double length_of(std::string_view text) {
   return static_cast<double>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
@@ -36,7 +36,7 @@ void measure(Box& box) {
   }
 }
 
-/// The layout of one drawing. Boxes after the drawing's own are dummies.
+/// The layout of one drawing. The boxes after the drawing's own are dummies.
 class Layout {
  public:
   explicit Layout(Drawing& drawing) : drawing_{drawing}, boxes_{drawing.boxes} {}
@@ -57,9 +57,9 @@ class Layout {
   }
 
  private:
-  using Numbers = std::vector<std::size_t>;  // of boxes
+  using Numbers = std::vector<std::size_t>;  // indices of boxes
 
-  /// Every box one layer below the lowest it waits for.
+  /// Longest-path layering: places every box one layer below the lowest of its predecessors.
   void assign_layers() {
     std::vector<Numbers> after(boxes_.size());
     Numbers waits(boxes_.size());
@@ -82,7 +82,8 @@ class Layout {
     }
   }
 
-  /// Each edge as a chain of boxes in neighbouring layers: a dummy stands where it crosses a layer.
+  /// Splits each edge into a chain of boxes in adjacent layers, with a dummy in each layer it
+  /// crosses.
   void make_chains() {
     for (const auto& [from, to] : drawing_.edges) {
       Numbers chain{from};
@@ -107,7 +108,7 @@ class Layout {
   }
 
   /// Calls `visit` for the layers from top to bottom, then from bottom to top, and so on, with the
-  /// neighbours on the side that was visited before.
+  /// neighbours in the previously visited layer.
   template <class Visit>
   void sweep(int sweeps, Visit visit) {
     for (int n = 0; n < sweeps; ++n) {
@@ -118,7 +119,7 @@ class Layout {
     }
   }
 
-  /// The mean of `value` over the neighbours of a box; `alone` where there are none.
+  /// Returns the mean of `value` over the neighbours of a box, or `alone` if there are none.
   template <class Value>
   static double mean(const Numbers& others, double alone, Value value) {
     if (others.empty()) return alone;
@@ -127,7 +128,7 @@ class Layout {
     return sum / static_cast<double>(others.size());
   }
 
-  /// Fewer crossings: each layer in the order of the means of its neighbours' places.
+  /// Reduces crossings: sorts each layer by the barycenters of its neighbours' positions.
   void order_layers() {
     std::vector<double> place(boxes_.size());
     const auto note = [&](const Numbers& layer) {
@@ -177,8 +178,8 @@ class Layout {
     }
   }
 
-  /// As near to the wished places as boxes beside each other can be: from the left, from the right,
-  /// and the middle of both.
+  /// Places the boxes of a layer as close as possible to their preferred positions without overlap:
+  /// the mean of a placement from the left and one from the right.
   void spread(const Numbers& layer, const std::vector<double>& wished) {
     std::vector<double> from_left = wished;
     std::vector<double> from_right = wished;
@@ -213,10 +214,10 @@ class Layout {
   std::vector<Numbers> chains_;
   std::vector<Numbers> above_;  // neighbours of each box in the layer above
   std::vector<Numbers> below_;
-  std::vector<double> heights_;  // of the layers
+  std::vector<double> heights_;  // heights of the layers
 };
 
-/// Writes SVG. Numbers do not depend on the locale, which a program may have set.
+/// Writes SVG. The format of numbers does not depend on the locale, which a program may have set.
 class Writer {
  public:
   std::string document(const Drawing& drawing) {
@@ -267,7 +268,8 @@ class Writer {
           out += "&quot;";
           break;
         default:
-          out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;  // not allowed in XML
+          // Control characters are not allowed in XML.
+          out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
       }
     }
     return out;
@@ -278,7 +280,7 @@ class Writer {
     for (const Box& box : drawing.boxes) element(box, dx, dy);
   }
 
-  /// A smooth line that leaves and arrives vertically.
+  /// Draws a smooth line with vertical ends.
   void path(const std::vector<std::pair<double, double>>& route, double dx, double dy) {
     const auto point = [&](double x, double y) { return number(x + dx) + "," + number(y + dy); };
     add(R"(<path d="M)", point(route.front().first, route.front().second));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// library.cpp: loads code into the driver, with the driver's own words when it refuses.
+// library.cpp: loads code into the driver; errors include the driver's log.
 #include "core/library.hpp"
 
 #include <elf.h>
@@ -17,10 +17,10 @@
 
 namespace cucore::detail {
 
-/// The driver keeps its complaints in a buffer that it must be given beforehand.
+/// The buffer for the driver's error log, which must be passed to the driver when code is loaded.
 class JitLog {
   static constexpr std::size_t kBytes = 8192;
-  std::array<char, kBytes + 1> text_{};  // before `values`, which has its address
+  std::array<char, kBytes + 1> text_{};  // before `values`, which holds its address
 
  public:
   std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -30,7 +30,8 @@ class JitLog {
 };
 
 namespace {
-/// For bytes that are none of the forms a driver loads.
+/// Returns a note for an error message if `code` has no format that a driver loads, else an empty
+/// string.
 std::string no_known_form(std::string_view code) {
   if (code.starts_with(ELFMAG) || code.starts_with(kFatbinMagic) || code.starts_with("!<arch>") ||
       code.find(".version") != std::string_view::npos)
@@ -53,13 +54,14 @@ std::string no_known_form(std::string_view code) {
 }  // namespace
 
 namespace {
-/// All libraries loaded here: a kernel that comes back by its handle is one of theirs.
+/// All libraries loaded here, by handle; used to find the library of a kernel given by its handle.
 struct Loaded {
   Mutex mutex;
   std::unordered_map<CUlibrary, std::weak_ptr<Library>> libraries;
 };
 Loaded& loaded() {
-  static Loaded& l = *new Loaded;  // libraries may go until the process does
+  // Never destroyed: libraries may be unloaded until the process ends.
+  static Loaded& l = *new Loaded;
   return l;
 }
 }  // namespace
@@ -69,7 +71,8 @@ Library::Library(CUlibrary handle, std::unique_ptr<JitLog> log,
     : handle_{handle}, log_{std::move(log)}, image_{std::move(image)} {}
 
 namespace {
-/// Drivers are told where an image begins, not where it ends: what its headers say must lie inside.
+/// Returns whether the headers of an image refer to data past its end. Drivers receive the address
+/// of an image without its size, so they cannot check this.
 bool reaches_past_its_end(const std::string& code) {
   const auto fits = [&](std::uint64_t offset, std::uint64_t bytes) {
     return offset <= code.size() && bytes <= code.size() - offset;
@@ -115,8 +118,8 @@ namespace {
                   "cuLibraryLoadData", std::string{what}};
 }
 
-/// An ELF file of a host: no device code, unless nvcc has put some into a section. Its headers lie
-/// inside `code`.
+/// Throws if `code` is an ELF file for a host without device code in an nvcc section. The headers
+/// are known to lie inside `code`.
 void require_device_code(const std::string& code, std::string_view what) {
   constexpr Elf64_Half kCuda = 190;  // EM_CUDA
   if (!code.starts_with(ELFMAG)) return;
@@ -172,7 +175,7 @@ std::atomic<long> host_calls{0};
 constinit Backlog backlog;
 
 Library::~Library() {
-  {  // before it is unloaded: the driver may give its handle to the next one
+  {  // before it is unloaded: the driver may reuse the handle
     Loaded& all = loaded();
     const std::lock_guard lock{all.mutex};
     all.libraries.erase(handle_);
@@ -183,7 +186,8 @@ Library::~Library() {
   }
   if (handle_ == nullptr || !may_free()) return;
   unloaded_code.fetch_add(1);
-  const Waiting waiting;  // for kernels in flight, and so for the host functions before them
+  // Unloading waits for running kernels, and so for host functions that precede them.
+  const Waiting waiting;
   const Relaxed relaxed;
   driver().cuLibraryUnload(handle_);
 }

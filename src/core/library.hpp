@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library loaded into the driver, and what all copies of one Kernel share.
+// library.hpp: a library loaded into the driver, and the state that all copies of a Kernel share.
 #pragma once
 
 #include <atomic>
@@ -20,11 +20,11 @@ namespace cucore::detail {
 
 class JitLog;
 
-/// Owns a CUlibrary: unloaded with its last user. Quiet at the end of the process, when the driver
-/// may be gone.
+/// Owns a CUlibrary. The last owner unloads it, except at the end of the process, when the driver
+/// may already be shut down.
 class Library {
  public:
-  /// Loads code. Errors name it and carry the driver's compile log.
+  /// Loads code. Errors name the code and include the driver's compile log.
   static std::shared_ptr<Library> load(std::shared_ptr<const CodeImage> image);
   Library(CUlibrary handle, std::unique_ptr<JitLog> log,
           std::shared_ptr<const CodeImage> image) noexcept;
@@ -32,21 +32,21 @@ class Library {
   Library& operator=(const Library&) = delete;
   ~Library();
 
-  /// The library of this handle, where it was loaded here and is still used; else null.
+  /// Returns the library with this handle if it was loaded here and still has an owner, else null.
   static std::shared_ptr<Library> find(CUlibrary handle);
 
   [[nodiscard]] CUlibrary handle() const noexcept { return handle_; }
-  /// The handle for a program that may unload the library itself, as numba-cuda does. From now on
-  /// this object does not unload it: a second unload could hit another library with the same
-  /// handle.
+  /// Returns the handle for a program that may unload the library itself, as numba-cuda does. After
+  /// this call, this object does not unload the library: a second unload could affect another
+  /// library with the same handle.
   [[nodiscard]] CUlibrary lend() noexcept {
     lent_.store(true, std::memory_order_relaxed);
     return handle_;
   }
-  /// The code this was loaded from.
+  /// The code that this library was loaded from.
   [[nodiscard]] const std::shared_ptr<const CodeImage>& image() const noexcept { return image_; }
-  /// Throws what `fail` throws, with the name of the code and the driver's compile log: a driver
-  /// may compile PTX only when a kernel of it is first asked for.
+  /// Throws as `fail` does, with the name of the code and the driver's compile log. A driver may
+  /// defer the compilation of PTX until a kernel is first looked up.
   [[noreturn]] void fail_with_log(CUresult code, const char* call, std::string_view what) const;
 
  private:
@@ -56,11 +56,11 @@ class Library {
   const std::shared_ptr<const CodeImage> image_;
 };
 
-/// A kernel as a function of one context, which launches sooner than the kernel itself.
+/// A kernel as a function of one context, which launches faster than the CUkernel itself.
 struct ContextFunction {
-  unsigned long long context;  // cuCtxGetId: never used for another context again
+  unsigned long long context;  // from cuCtxGetId: never reused for another context
   CUfunction function;
-  bool has_local_memory;  // the driver may have to wait for the device to make room for it
+  bool has_local_memory;  // the driver may wait for the device before it allocates local memory
   const ContextFunction* next;
 };
 
@@ -71,46 +71,49 @@ struct alignas(64) KernelState {
         image{std::move(source)},
         name{std::move(symbol)},
         handle_{kernel} {}
-  /// A kernel of `source` that is looked for when it is first used; the code is not loaded before.
+  /// A kernel of `source` that is looked up on first use; the code is not loaded before.
   KernelState(ObjectCode source, std::string symbol)
       : code{std::move(source)}, name{std::move(symbol)} {}
   KernelState(const KernelState&) = delete;
   KernelState& operator=(const KernelState&) = delete;
   ~KernelState();
 
-  /// What is known of the kernel in a context; null before the first launch there.
+  /// Returns the cached function of the kernel in a context, or null before the first launch there.
   const ContextFunction* known(unsigned long long context) const noexcept {
     const ContextFunction* f = functions.load(std::memory_order_acquire);
     while (f != nullptr && f->context != context) f = f->next;
     return f;
   }
-  /// What to launch on this thread: the current context's function, or the kernel itself where no
-  /// context is current.
+  /// Returns the function to launch on this thread: the current context's function, or the CUkernel
+  /// itself if no context is current.
   CUfunction launchable();
 
-  /// The driver's handle. Throws CUDAError where the kernel has yet to be looked for, and is not
-  /// there.
+  /// Returns the driver's handle. Looks the kernel up on first use; throws CUDAError if that fails.
   CUkernel handle() {
     const CUkernel known = handle_.load(std::memory_order_acquire);
     return known != nullptr ? known : find();
   }
 
-  // What every launch looks at, in one line of the cache.
-  std::atomic<bool> params_read{false};  // true: params and params_size are final
+  // Fields that every launch reads, in one cache line.
+  std::atomic<bool> params_read{false};  // true if params and params_size are final
   std::vector<ParamInfo> params;
   std::size_t params_size = 0;
-  std::atomic<const ContextFunction*> functions{nullptr};  // a list that only grows, at its head
+  // Singly linked list; entries are added at the head and never removed.
+  std::atomic<const ContextFunction*> functions{nullptr};
 
-  std::vector<std::string> param_names;  // empty, or one per parameter; final with `params`
+  // Empty, or one per parameter; final together with `params`.
+  std::vector<std::string> param_names;
 
-  const std::shared_ptr<Library> library;  // null for a handle made elsewhere, and where `code` is
+  const std::shared_ptr<Library> library;  // null for a foreign handle, or if `code` is set
   const std::shared_ptr<const CodeImage>
-      image;  // where it was compiled from; null for a handle made elsewhere, and where `code` is
-  const std::optional<ObjectCode> code;  // of a kernel that is looked for late; keeps it loaded
+      image;  // the code it was loaded from; null for a foreign handle, or if `code` is set
+  // Code of a kernel that is looked up lazily; keeps the code loaded.
+  const std::optional<ObjectCode> code;
   const std::string name;
 
-  cucore::detail::Mutex mutex;  // guards the first read of what every launch looks at
-  /// The context where it was last captured, by cuCtxGetId; 0: none. Its code is loaded there.
+  cucore::detail::Mutex mutex;  // guards the first read of the fields that every launch reads
+  /// The context, by cuCtxGetId, in which the kernel was last captured, or 0. Its code is loaded
+  /// there.
   std::atomic<unsigned long long> captured_in{0};
 
  private:
@@ -118,7 +121,7 @@ struct alignas(64) KernelState {
   std::atomic<CUkernel> handle_{nullptr};
 };
 
-/// The CUdevice of the thread's current context, else 0.
+/// Returns the device of the calling thread's current context, or device 0 if there is none.
 CUdevice current_device_or_first();
 
 }  // namespace cucore::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linker.cpp: which back end links what.
+// linker.cpp: selects the back end of a link.
 #include "cucore/linker.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using Names = std::set<std::string, std::less<>>;
 
-/// The functions that PTX among the inputs expects from other code.
+/// Returns the functions that the PTX inputs declare `.extern` and do not define.
 Names functions_wanted_by(const std::vector<ObjectCode>& inputs) {
   Names wanted;
   Names defined;
@@ -31,14 +31,15 @@ Names functions_wanted_by(const std::vector<ObjectCode>& inputs) {
     if (input.code_type() == CodeType::ptx) add(input.code());
     for (const std::string_view module : ptx_of_container(input.code())) add(module);
   }
-  std::erase_if(wanted, [&](const std::string& name) {  // the device has its own of the latter
+  // The device provides malloc, free, vprintf, __assertfail and cuda*.
+  std::erase_if(wanted, [&](const std::string& name) {
     return defined.contains(name) || name == "malloc" || name == "free" || name == "vprintf" ||
            name == "__assertfail" || name.starts_with("cuda");
   });
   return wanted;
 }
 
-/// LTO-IR that uses these functions and nothing else.
+/// Compiles LTO-IR that only references these functions.
 ObjectCode references_to(const Names& names, const LinkerOptions& options) {
   std::string source, list;
   for (const std::string& name : names) {
@@ -52,20 +53,22 @@ ObjectCode references_to(const Names& names, const LinkerOptions& options) {
   return Program{std::move(source), SourceType::cxx, std::move(how)}.compile(CodeType::ltoir);
 }
 
-/// LTO-IR as PTX for a link with `rest`. The optimizer removes functions that no LTO-IR calls, and
-/// cannot be told of calls in PTX: a second link gets a module that refers to them.
+/// Compiles LTO-IR to PTX for a link with `rest`. The optimizer removes functions that no LTO-IR
+/// calls, and does not see calls in PTX. Therefore a second link includes a module that references
+/// them.
 std::string ptx_of_ltoir(Linker::Implementation& job, std::vector<ObjectCode> lto,
                          const std::vector<ObjectCode>& rest) {
   std::string ptx = detail::link_with_nvjitlink(job, lto, CodeType::ptx);
   Names wanted = functions_wanted_by(rest);
   const detail::PtxFunctions first = detail::functions_of_ptx(ptx);
   std::erase_if(wanted, [&](const auto& name) { return first.external.contains(name); });
-  lto.emplace_back(lto.front());  // the place of the references
+  lto.emplace_back(lto.front());  // placeholder for the references
   while (!wanted.empty()) {
     lto.back() = references_to(wanted, job.options);
     ptx = detail::link_with_nvjitlink(job, lto, CodeType::ptx);
     const Names defined = detail::functions_of_ptx(ptx).defined;
-    // What no LTO-IR defines must not be declared here: the declaration above has no types.
+    // Functions that no LTO-IR defines must not be declared here: the declaration above has no
+    // types.
     if (std::erase_if(wanted, [&](const auto& name) { return !defined.contains(name); }) == 0)
       return detail::make_functions_visible(ptx, wanted);
     if (wanted.empty()) {
@@ -76,8 +79,7 @@ std::string ptx_of_ltoir(Linker::Implementation& job, std::vector<ObjectCode> lt
   return ptx;
 }
 
-/// On the CPU device LTO-IR becomes PTX first, with nvJitLink; the rest is merged by the driver
-/// there.
+/// Links on the CPU device. nvJitLink compiles LTO-IR to PTX first; the driver merges the rest.
 std::string link_for_cpu_device(Linker::Implementation& job, CodeType target) {
   std::vector<ObjectCode> lto;
   std::vector<ObjectCode> rest;
@@ -107,8 +109,9 @@ std::string link_for_cpu_device(Linker::Implementation& job, CodeType target) {
   return make_container({}, ptx);
 }
 
-/// "sm_90", "compute_90", "lto_90", with the suffix "a" or "f" for architecture-specific features.
-/// nvJitLink and the driver would take other text for no architecture at all.
+/// Checks for "sm_90", "compute_90" or "lto_90", optionally with the suffix "a" or "f" for
+/// architecture-specific features. nvJitLink and the driver would treat other text as no
+/// architecture.
 void require_arch(const std::string& arch) {
   for (const std::string_view kind : {"sm_", "compute_", "lto_"}) {
     if (!arch.starts_with(kind)) continue;

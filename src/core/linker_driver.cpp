@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linker_driver.cpp: linking with the driver, which on the CPU device merges PTX modules.
+// linker_driver.cpp: links with the driver, which on the CPU device merges PTX modules.
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
@@ -52,8 +52,9 @@ class JitOptions {
   std::vector<void*> values_;
 };
 
-/// The CPU device compiles the merged PTX itself: there these options change nothing but the work
-/// of a linker that is not asked.
+/// Throws if options are set that the driver's linker does not support. The CPU device accepts
+/// them, because it compiles the merged PTX itself and they only affect a linker that it does not
+/// use.
 void refuse_unsupported(const LinkerOptions& o) {
   if (code_runs_on_the_cpu_device()) return;
   std::string names;
@@ -70,8 +71,8 @@ void refuse_unsupported(const LinkerOptions& o) {
         "these options need nvJitLink, the driver's linker does not have them: " + names};
 }
 
-/// A context must be current for the driver's linker; the first device's primary one serves where
-/// there is none.
+/// Keeps a context current, which the driver's linker requires: the primary context of device 0 if
+/// the thread has none.
 class BorrowedContext {
  public:
   BorrowedContext() {
@@ -150,7 +151,7 @@ std::string link_with_driver(Linker::Implementation& job, const std::vector<Obje
   const std::shared_ptr<void> owner{
       state, [](void* raw) { driver().cuLinkDestroy(static_cast<CUlinkState>(raw)); }};
   for (const ObjectCode& input : inputs) {
-    std::string data = input.code();  // a copy: the driver takes it as writable
+    std::string data = input.code();  // a copy, because the driver takes non-const data
     const CUjitInputType type = input_type(input);
     if (type == CU_JIT_INPUT_PTX) data.push_back('\0');
     check_link(driver().cuLinkAddData(state, type, data.data(), data.size(), input.name().c_str(),
@@ -161,7 +162,7 @@ std::string link_with_driver(Linker::Implementation& job, const std::vector<Obje
   std::size_t size = 0;
   check_link(driver().cuLinkComplete(state, &cubin, &size), "cuLinkComplete");
   keep_logs();
-  return {static_cast<const char*>(cubin), size};  // the driver's copy dies with the state
+  return {static_cast<const char*>(cubin), size};  // the driver frees its copy with the link state
 }
 
 }  // namespace cucore::detail

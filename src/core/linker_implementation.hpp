@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the back ends of a linker share.
+// linker_implementation.hpp: state and functions that the linker's back ends share.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace cucore {
 
-/// One linking job: link() at most once, then the logs.
+/// A link: link() may be called once, after which the logs are available.
 class Linker::Implementation {
  public:
   cucore::detail::Mutex mutex;
@@ -25,13 +25,14 @@ class Linker::Implementation {
 
 namespace detail {
 
-/// Both fill the logs of `job` and throw CUDAError with them on failure. The result's bytes.
+/// Both return the linked code and store the logs in `job`. Throw CUDAError with the logs on
+/// failure.
 std::string link_with_nvjitlink(Linker::Implementation& job, const std::vector<ObjectCode>& inputs,
                                 CodeType target);
 std::string link_with_driver(Linker::Implementation& job, const std::vector<ObjectCode>& inputs,
                              CodeType target);
 
-/// The first fault wins: `what` is the library's own name for it.
+/// Throws the link error. `what` is the library's name for the error code.
 [[noreturn]] void fail_link(int code, const std::string& what, const Linker::Implementation& job);
 
 }  // namespace detail

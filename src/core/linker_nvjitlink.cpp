@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linker_nvjitlink.cpp: linking with nvJitLink.
+// linker_nvjitlink.cpp: links with nvJitLink.
 #include <algorithm>
 
 #include "core/linker_implementation.hpp"
@@ -55,8 +55,8 @@ const char* result_text(nvJitLinkResult code) {
   return "NVJITLINK_ERROR_UNKNOWN_CODE";
 }
 
-/// LinkerOptions spells truth as NVIDIA's package does; nvJitLink takes numbers: -ftz=true is
-/// -ftz=1.
+/// Converts "-ftz=true" to "-ftz=1": LinkerOptions uses true and false as NVIDIA's package does,
+/// nvJitLink takes numbers.
 std::string with_number(std::string flag) {
   for (const char* name : {"-ftz=", "-prec-div=", "-prec-sqrt=", "-fma="}) {
     if (flag.starts_with(name)) return name + std::string{flag.ends_with("=true") ? "1" : "0"};
@@ -90,7 +90,7 @@ class Session {
                              ? std::string{"unnamed "} + code_type_name(input.code_type())
                              : input.name();
       const std::string& bytes = input.code();
-      // PTX is text: nvJitLink wants its terminating zero counted.
+      // The size of PTX includes its null terminator.
       const std::size_t size = bytes.size() + (input.code_type() == CodeType::ptx ? 1 : 0);
       check(table_.nvJitLinkAddData(handle_, input_type(input.code_type()), bytes.c_str(), size,
                                     name.c_str()),

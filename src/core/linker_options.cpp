@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linker_options.cpp: nvJitLink's command line.
+// linker_options.cpp: builds nvJitLink's command line.
 #include "core/program_options.hpp"
 #include "cucore/linker.hpp"
 

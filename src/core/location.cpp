@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// location.cpp: places of the host, and their names.
+// location.cpp: memory locations of the host, and their names.
 #include "cucore/location.hpp"
 
 #include <stdexcept>

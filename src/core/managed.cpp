@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// managed.cpp: advice, prefetches and discards of managed memory.
+// managed.cpp: advises, prefetches and discards managed memory.
 #include "cucore/managed.hpp"
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace cucore {
 namespace {
 
-/// Drivers answer with a bare code, or, where the device reads pageable memory, do something.
+/// Throws if the memory is not managed. Drivers return an unspecific error code, or apply the
+/// operation if the device accesses pageable memory.
 void require_managed(BufferRef memory) {
   if (is_managed(memory)) return;
   throw std::invalid_argument{
@@ -22,7 +23,7 @@ void require_managed(BufferRef memory) {
       "it from a ManagedMemoryResource"};
 }
 
-/// CUDA documents mappings of devices and of the host as a whole.
+/// CUDA documents accessed_by for devices and for the whole host, not for NUMA nodes.
 bool keeps_mappings(Location place) {
   return place.is_device() || place.type() == CU_MEM_LOCATION_TYPE_HOST;
 }
@@ -132,12 +133,13 @@ void ManagedRef::add_accessed_by(Location place) const {
   advise(*this, CU_MEM_ADVISE_SET_ACCESSED_BY, place);
 }
 void ManagedRef::remove_accessed_by(Location place) const {
-  if (!keeps_mappings(place)) return;  // it is none of them
+  if (!keeps_mappings(place)) return;  // never in the set
   advise(*this, CU_MEM_ADVISE_UNSET_ACCESSED_BY, place);
 }
 
 void ManagedRef::set_accessed_by(std::span<const Location> places) const {
-  for (const Location place : places) require_mappable(place);  // before anything changes
+  // Validate all before the first change.
+  for (const Location place : places) require_mappable(place);
   const auto before = accessed_by();
   for (const Location place : before) {
     if (std::ranges::find(places, place) == places.end()) remove_accessed_by(place);

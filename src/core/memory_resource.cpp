@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_resource.cpp: the driver's kinds of memory.
+// memory_resource.cpp: memory resources that allocate from the driver.
 #include "cucore/memory_resource.hpp"
 
 #include <unistd.h>
@@ -65,8 +65,8 @@ std::shared_ptr<MemoryPool> MemoryPool::current_of(int device) {
 }
 
 namespace {
-/// Kernels of every device may use the memory of a host pool; the driver leaves it out of their
-/// reach until told. A driver that refuses keeps the pool usable for copies.
+/// Grants kernels on all devices access to a pool of pinned host memory, which they do not have by
+/// default. If the driver rejects this, the pool remains usable for copies.
 void let_devices_in(CUmemoryPool pool, const CUmemLocation& location, CUmemAllocationType type) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) return;
   std::vector<CUmemAccessDesc> access(static_cast<std::size_t>(Device::count()));
@@ -93,14 +93,14 @@ std::shared_ptr<MemoryPool> MemoryPool::default_of(const CUmemLocation& location
       new MemoryPool{MemoryPoolRef{pool}, options, Origin::this_process}};
 }
 
-/// The NUMA node next to the current device.
+/// Returns the NUMA node closest to the current device.
 static int near_numa_node() {
   return std::max(Device::current().attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID), 0);
 }
 
 std::shared_ptr<MemoryPool> MemoryPool::create(const PoolOptions& options) {
   const CUmemPoolProps properties = properties_of(options);
-  // The object first: what fails after the pool is made must not lose it.
+  // Create the owner first, so that a failure after the pool is created does not leak the pool.
   std::shared_ptr<MemoryPool> pool{new MemoryPool{MemoryPoolRef{}, options, Origin::this_process}};
   CUmemoryPool made = nullptr;
   CUCORE_CALL(cuMemPoolCreate(&made, &properties));
@@ -134,7 +134,8 @@ std::shared_ptr<MemoryPool> MemoryPool::default_pinned() {
 }
 
 std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolOptions& options) {
-  // The driver maps the pool for a device: another process may not have made one current yet.
+  // The driver maps the pool for a device, and the importing process may not have a current
+  // context.
   const bool on_device = options.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   const ScopedContext scope{Context::primary(on_device ? options.location.id : 0)};
   PoolOptions shared = options;
@@ -158,8 +159,8 @@ std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolO
   return pool;
 }
 
-/// True for a stream that was made in a context, which calls with it then use, whatever is current.
-/// The default streams are those of the current context.
+/// True for a stream created in a context: calls with it use that context, not the current one. The
+/// default streams belong to the current context.
 static bool has_context(StreamRef stream) {
   return reinterpret_cast<std::uintptr_t>(stream.handle()) > 2;
 }
@@ -204,7 +205,7 @@ void MemoryPool::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
 }
 
 std::size_t MemoryPoolRef::attribute(CUmemPool_attribute attribute) const {
-  cuuint64_t value = 0;  // the reuse attributes are ints: they fill the low half
+  cuuint64_t value = 0;  // the reuse attributes are int and fill the low half
   CUCORE_CALL(cuMemPoolGetAttribute(raw_, attribute, &value));
   return static_cast<std::size_t>(value);
 }
@@ -259,7 +260,7 @@ void MemoryPool::set_peer_accessible_by(std::span<const int> devices) const {
 }
 
 CUmemPoolPtrExportData MemoryPool::export_pointer(CUdeviceptr ptr) const {
-  // The driver exports pointers of a pool only after the pool itself has been exported.
+  // The driver exports pointers of a pool only after the pool itself is exported.
   if (!exported_.exchange(true)) ::close(export_file_descriptor());
   CUmemPoolPtrExportData data{};
   CUCORE_CALL(cuMemPoolExportPointer(&data, ptr));
@@ -288,7 +289,7 @@ CUmemAccess_flags MemoryPoolRef::access(int device) const {
   return flags;
 }
 
-// ---- memory without pools
+// ---- memory outside pools
 
 CUdeviceptr LegacyPinnedMemory::allocate(std::size_t size, StreamRef) {
   if (size == 0) return 0;
@@ -297,8 +298,8 @@ CUdeviceptr LegacyPinnedMemory::allocate(std::size_t size, StreamRef) {
   return reinterpret_cast<CUdeviceptr>(ptr);
 }
 
-/// Frees once a stream's work is over; also when that cannot be waited for, which is then the
-/// error.
+/// Synchronizes with the stream, then frees the memory. Frees it even if synchronization fails, and
+/// then throws that error.
 template <class Free>
 static void free_after(StreamRef stream, Free free) {
   const CUresult waited =
@@ -310,7 +311,7 @@ static void free_after(StreamRef stream, Free free) {
 void LegacyPinnedMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
   if (ptr == 0) return;
   const detail::Relaxed relaxed;
-  CUcontext current = nullptr;  // a thread without one may free as well
+  CUcontext current = nullptr;  // a thread without a current context may free as well
   std::optional<ScopedContext> scope;
   if (driver().cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr)
     scope.emplace(Context::primary(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvjitlink.cpp: the table of nvJitLink's functions.
+// nvjitlink.cpp: the function table of nvJitLink.
 #include "core/nvjitlink.hpp"
 
 namespace cucore::detail {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvJitLink, NVIDIA's link-time optimizing linker.
+// nvjitlink.hpp: the function table of nvJitLink, NVIDIA's link-time optimizing linker.
 #pragma once
 
 #include "core/tool_library.hpp"
@@ -16,12 +16,12 @@ struct NvJitLink {
   X(nvJitLinkGetInfoLogSize) X(nvJitLinkGetInfoLog)
   // clang-format on
   CUCORE_NVJITLINK(CUCORE_TOOL_MEMBER)
-  CUCORE_TOOL_MEMBER(nvJitLinkVersion)  // null in old releases
+  CUCORE_TOOL_MEMBER(nvJitLinkVersion)  // null in older releases
 
-  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries
-  /// again.
+  /// Loads the library on the first call. Throws pathfinder::NotFoundError; the next call then
+  /// retries.
   static const NvJitLink& get();
-  /// False where it is not installed; asked once.
+  /// Returns whether the library is installed. The result is cached.
   static bool is_available();
 };
 

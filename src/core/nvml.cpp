@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvml.cpp: finds and starts NVML, and names its results.
+// nvml.cpp: finds and initializes NVML, and names its result codes.
 #include "core/nvml.hpp"
 
 #include <dlfcn.h>
@@ -20,8 +20,8 @@ NVMLError::~NVMLError() = default;
 namespace detail {
 namespace {
 
-/// The CPU device's own NVML, which lies in the folder `cpu` beside its driver library; null when
-/// the driver in use is a GPU's.
+/// Loads the CPU device's NVML from the folder `cpu` next to its driver library, or from the
+/// driver's own folder. Returns null if the driver in use is a GPU driver.
 void* cpu_nvml() {
   const DriverInfo& info = driver_info();
   if (info.kind != DeviceKind::cpu) return nullptr;
@@ -48,7 +48,7 @@ void* find_library() {
   }
 }
 
-/// The library after nvmlInit, which stays in force until the process ends.
+/// Returns the library after nvmlInit. It stays initialized until the process ends.
 void* initialized_library() {
   static void* const library = [] {
     void* const found = nvml_library();
@@ -63,7 +63,7 @@ void* initialized_library() {
 }  // namespace
 
 void* nvml_library() {
-  static void* const library = find_library();  // tried again after an exception
+  static void* const library = find_library();  // retried after an exception
   return library;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvml.hpp: NVML, the management library: where it is, its functions, its errors.
+// nvml.hpp: NVML, the management library: loading, functions, errors.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace cucore::detail {
 
-/// The handle of the loaded library. NVML follows the driver: CUCORE_DEVICE=cpu means the CPU
-/// device's, gpu NVIDIA's. Left alone, NVIDIA's answers where it is installed, without starting
-/// CUDA, unless this process runs on the CPU device already. Throws pathfinder::NotFoundError; a
-/// later call tries again.
+/// Returns the handle of the loaded library. CUCORE_DEVICE selects it: `cpu` the CPU device's NVML,
+/// `gpu` NVIDIA's. Otherwise NVIDIA's is loaded if it is installed, without initializing CUDA,
+/// unless this process already uses the CPU device. Throws pathfinder::NotFoundError; the next call
+/// then retries.
 CUCORE_EXPORT void* nvml_library();
 
-/// A function of NVML after nvmlInit. Throws NVMLError where this NVML does not have it.
+/// Returns a function of NVML after nvmlInit. Throws NVMLError if this NVML does not have it.
 [[nodiscard]] void* nvml_function(const char* name);
-/// "NVML_ERROR_NOT_SUPPORTED".
+/// Returns, for example, "NVML_ERROR_NOT_SUPPORTED".
 [[nodiscard]] const char* nvml_result_name(int code) noexcept;
 [[noreturn]] void fail_nvml(nvmlReturn_t code, const char* call);
 inline void check_nvml(nvmlReturn_t code, const char* call) {
@@ -26,7 +26,7 @@ inline void check_nvml(nvmlReturn_t code, const char* call) {
 
 }  // namespace cucore::detail
 
-/// Finds a function of NVML once per place.
+/// Looks up a function of NVML once per call site.
 #define CUCORE_NVML_FUNCTION(name)                                                   \
   ([]() -> decltype(&::name) {                                                       \
     static const auto found =                                                        \
@@ -36,14 +36,14 @@ inline void check_nvml(nvmlReturn_t code, const char* call) {
 /// Calls a function of NVML and throws NVMLError on failure.
 #define CUCORE_NVML(name, ...) \
   ::cucore::detail::check_nvml(CUCORE_NVML_FUNCTION(name)(__VA_ARGS__), #name)
-/// The last argument of a function of NVML is where it writes its answer.
+/// Calls a function of NVML whose last argument is the output, and returns that output.
 #define CUCORE_ASK(type, name, ...)                         \
   ([&] {                                                    \
     type answer{};                                          \
     CUCORE_NVML(name, __VA_ARGS__ __VA_OPT__(, ) & answer); \
     return answer;                                          \
   }())
-/// The same for text.
+/// Like CUCORE_ASK, for a string.
 #define CUCORE_ASK_TEXT(name, ...)                                   \
   ([&] {                                                             \
     char text[256] = {};                                             \

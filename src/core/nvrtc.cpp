@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvrtc.cpp: the table of NVRTC's functions, its errors and its headers.
+// nvrtc.cpp: NVRTC's function table, errors and headers.
 #include "core/nvrtc.hpp"
 
 #include <sys/stat.h>
@@ -18,10 +18,10 @@
 namespace cucore::detail {
 namespace {
 
-/// A compilation takes some megabytes from the heap and gives all of them back. glibc would return
-/// them to the system each time, and the next compilation would take its pages one fault at a time:
-/// a tenth of what a small kernel takes. A block of this size that has been freed makes glibc
-/// keep such memory (mallopt(3), M_MMAP_THRESHOLD), unless the program has set its own.
+/// Makes glibc keep freed heap memory. A compilation allocates some megabytes and frees them all.
+/// glibc would return them to the system each time, and page faults would cost the next compilation
+/// of a small kernel a tenth of its time. Freeing a block of this size raises the threshold
+/// (mallopt(3), M_MMAP_THRESHOLD), unless the program has set it.
 void keep_heap() noexcept {
   void* volatile block = std::malloc(std::size_t{8} << 20);
   std::free(block);
@@ -41,14 +41,14 @@ Nvrtc load() {
   return t;
 }
 
-/// In the user's cache folder, else in the temporary folder under a name with the user's number.
+/// Returns the user's cache folder, else a folder in the temporary folder named after the user ID.
 std::filesystem::path cache_folder() {
   if (auto folder = detail::user_cache_folder()) return *std::move(folder);
   return std::filesystem::temp_directory_path() / ("cucore-" + std::to_string(::geteuid()));
 }
 
-/// Makes a folder for its owner alone; one that is a link, or that others own or may write to, is
-/// refused: what is compiled from there must not be another user's.
+/// Creates a folder that only its owner can access. Throws if it is a symbolic link, or if other
+/// users own it or can write to it: another user must not control the headers that are compiled.
 void make_own_folder(const std::filesystem::path& folder) {
   make_own_folders(folder);
   struct stat status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVRTC, NVIDIA's runtime compiler for C++.
+// nvrtc.hpp: the function table of NVRTC, NVIDIA's runtime compiler for C++.
 #pragma once
 
 #include <string>
@@ -27,22 +27,22 @@ struct Nvrtc {
   int major = 0;
   int minor = 0;
 
-  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries
-  /// again.
+  /// Loads the library on the first call. Throws pathfinder::NotFoundError; the next call then
+  /// retries.
   static const Nvrtc& get();
 };
 
-/// "NVRTC_ERROR_COMPILATION"; needs no library.
+/// Returns, for example, "NVRTC_ERROR_COMPILATION". Does not load the library.
 const char* nvrtc_result_name(nvrtcResult code) noexcept;
-/// Throws NVRTCError, with the log where there is one.
+/// Throws NVRTCError, with the log if there is one.
 [[noreturn]] void fail_nvrtc(nvrtcResult code, const char* call, const std::string& log = {});
 inline void check_nvrtc(nvrtcResult code, const char* call) {
   if (code != NVRTC_SUCCESS) fail_nvrtc(code, call);
 }
-/// What the compiler said so far.
+/// Returns the compilation log so far.
 std::string nvrtc_log(nvrtcProgram program);
-/// Where the headers that come with NVRTC 13.3 and later are unpacked (once per user); older
-/// releases: the toolkit's headers.
+/// Returns the folders of the headers that NVRTC 13.3 and later bundle, unpacked once per user. For
+/// older releases, returns the folders of the toolkit's headers.
 std::vector<std::string> bundled_header_folders();
 
 }  // namespace cucore::detail

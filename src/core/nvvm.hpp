@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libNVVM, NVIDIA's compiler for LLVM IR.
+// nvvm.hpp: the function table of libNVVM, NVIDIA's compiler for LLVM IR.
 #pragma once
 
 #include "core/tool_library.hpp"
@@ -17,8 +17,8 @@ struct Nvvm {
   // clang-format on
   CUCORE_NVVM(CUCORE_TOOL_MEMBER)
 
-  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries
-  /// again.
+  /// Loads the library on the first call. Throws pathfinder::NotFoundError; the next call then
+  /// retries.
   static const Nvvm& get();
 };
 

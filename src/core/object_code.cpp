@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// object_code.cpp: compiled code, loaded once and when needed.
+// object_code.cpp: compiled code, which is loaded once, on first use.
 #include "cucore/object_code.hpp"
 
 #include <algorithm>
@@ -31,7 +31,8 @@ std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-/// What the driver can load directly; a library or object may hold any of these.
+/// Returns whether the driver can load the code directly. A library may hold any of these formats;
+/// its first bytes decide.
 bool is_loadable(CodeType type, std::string_view code) {
   if (type == CodeType::ptx || type == CodeType::cubin || type == CodeType::fatbin) return true;
   if (type == CodeType::ltoir || type == CodeType::object) return false;
@@ -78,7 +79,7 @@ constexpr std::array<PtxVersion, 47> kPtxVersions{{
 
 std::optional<int> cuda_version_of_ptx(std::string_view ptx) {
   constexpr std::string_view kWord = ".version";
-  // The directive stands at the start of a line; comments may come before it.
+  // The directive is at the start of a line; comments may precede it.
   for (std::size_t at = 0; (at = ptx.find(kWord, at)) != std::string_view::npos; ++at) {
     const std::size_t line = ptx.rfind('\n', at) + 1;  // npos + 1 is 0
     if (ptx.substr(line, at - line).find_first_not_of(" \t\r") != std::string_view::npos) continue;
@@ -103,7 +104,7 @@ const std::string& detail::CodeImage::code() const {
     bytes = read_file(*file);
     code_read = true;
   }
-  return bytes;  // final from now on, so the reference may leave the lock
+  return bytes;  // final, so the reference may be used without the lock
 }
 
 const std::vector<detail::DeclaredParam>* detail::CodeImage::params_of(
@@ -138,16 +139,16 @@ std::string detail::CodeImage::description() const {
 struct ObjectCode::State {
   std::shared_ptr<detail::CodeImage> image = std::make_shared<detail::CodeImage>();
 
-  cucore::detail::Mutex mutex;  // guards all below
+  cucore::detail::Mutex mutex;  // guards the fields below
   std::atomic<bool> loaded{false};
   std::shared_ptr<detail::Library> library;
   std::map<std::string, std::shared_ptr<detail::KernelState>, std::less<>>
-      kernels;  // by the name that was asked for
+      kernels;  // by requested name
 
   std::atomic<void*> attached{nullptr};
   std::shared_ptr<void> attachment;
 
-  const std::shared_ptr<detail::Library>& load() {  // the lock is held
+  const std::shared_ptr<detail::Library>& load() {  // requires the lock
     if (library == nullptr) {
       const std::string& bytes = image->code();
       if (!is_loadable(image->type, bytes)) {

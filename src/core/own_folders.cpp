@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// own_folders.cpp: folders that are their owner's alone.
+// own_folders.cpp: creates folders that only their owner can access.
 #include "core/own_folders.hpp"
 
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ void make_own_folders(const std::filesystem::path& folder) {
   for (const auto& part : folder.lexically_normal()) {
     made /= part;
     if (::mkdir(made.c_str(), S_IRWXU) == 0 || errno == EEXIST) continue;
-    // A parent folder may exist and not be writable.
+    // An existing parent folder may not be writable.
     const int why = errno;
     struct stat status;
     if (::stat(made.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// own_folders.hpp: folders that are their owner's alone.
+// own_folders.hpp: creates folders that only their owner can access.
 #pragma once
 
 #include <filesystem>
 
 namespace cucore::detail {
 
-/// Makes the folder, and those above it that are missing, closed to everybody else whatever the
-/// process's umask is. What is there already stays as it is. Throws std::system_error.
+/// Creates the folder and its missing parents with permissions for the owner only, regardless of
+/// the umask. Existing folders are not changed. Throws std::system_error.
 void make_own_folders(const std::filesystem::path& folder);
 
 }  // namespace cucore::detail

@@ -17,18 +17,18 @@ bool is_word(char c) {
          c == '.';
 }
 
-/// Words and single characters of PTX, without comments and string literals.
+/// Tokenizes PTX into words and single characters, skipping comments and string literals.
 class PtxWords {
  public:
   explicit PtxWords(std::string_view text) : text_{text} {}
 
-  /// The next word; empty at the end.
+  /// Returns the next word, or an empty one at the end.
   std::string_view next() {
     skip_blank();
     const std::size_t start = at_;
     if (at_ >= text_.size()) return {};
     if (!is_word(text_[at_])) return text_.substr(at_++, 1);
-    // ".param.u64" is two words: a dot starts one.
+    // ".param.u64" is two words: a dot starts a new one.
     for (++at_; at_ < text_.size() && is_word(text_[at_]) && text_[at_] != '.';) ++at_;
     return text_.substr(start, at_ - start);
   }
@@ -80,7 +80,7 @@ struct ScalarType {
   ParamKind kind;
   std::size_t size;
 };
-// Bits (.b32) may be anything of their size.
+// An untyped type (.b32) may hold any kind of value of its size.
 constexpr std::array<ScalarType, 17> kPtxTypes{{
     {".u8", ParamKind::integer, 1},
     {".u16", ParamKind::integer, 2},
@@ -100,7 +100,7 @@ constexpr std::array<ScalarType, 17> kPtxTypes{{
     {".b64", ParamKind::unknown, 8},
     {".b128", ParamKind::unknown, 16},
 }};
-// What C++ has by value in one register. `long` is 64 bits on every host of a CUDA device here.
+// Scalar C++ types passed by value. `long` is 64 bits on all supported hosts.
 constexpr std::array<ScalarType, 18> kCxxTypes{{
     {"float", ParamKind::floating, 4},
     {"double", ParamKind::floating, 8},
@@ -129,13 +129,14 @@ const ScalarType* find_type(const std::array<ScalarType, n>& types, std::string_
   return at != types.end() ? &*at : nullptr;
 }
 
-/// Compilers name parameters "<kernel>_param_<i>", which says no more than the number.
+/// Returns whether a name is "<kernel>_param_<i>", as compilers generate; it only contains the
+/// index.
 bool is_made_up(std::string_view name, std::string_view kernel) {
   return name.starts_with(kernel) && name.substr(kernel.size()).starts_with("_param_");
 }
 
-/// ".param" has been read; leaves `word` at the ',' or ')' after the declaration. False where it is
-/// not a declaration.
+/// Reads a declaration after ".param". Leaves `word` at the ',' or ')' that follows. Returns false
+/// if it is malformed.
 bool read_param(PtxWords& words, std::string_view kernel, std::string_view& word,
                 DeclaredParam& param) {
   bool is_array = false;
@@ -185,7 +186,7 @@ void add_params_of_ptx(std::string_view ptx, DeclaredParams& params) {
 
 std::vector<DeclaredParam> params_of_mangled_name(const std::string& symbol) {
   std::vector<DeclaredParam> declared;
-  // "void name<...>(first, second)": the list is the last group in parentheses.
+  // "void name<...>(first, second)": the parameter list is the last group in parentheses.
   const std::string text = demangled(symbol);
   std::string_view list{text};
   if (!list.ends_with(')')) return declared;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// probe.cpp: what lies at an address, found out without a fault.
+// probe.cpp: tests access to addresses without faulting.
 #include "core/probe.hpp"
 
 #include <fcntl.h>
@@ -18,8 +18,8 @@ bool is_readable(const void* address, std::size_t bytes) noexcept {
   if (first + bytes < first) return false;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return true;
-  // The kernel copies the bytes, and answers EFAULT where this thread would be sent a signal.
-  constexpr std::size_t kStep = 512;  // a pipe takes that many at least
+  // The kernel reads the bytes and returns EFAULT where an access would raise a signal.
+  constexpr std::size_t kStep = 512;  // a pipe holds at least this many bytes
   bool readable = true;
   for (std::size_t done = 0; readable && done < bytes;) {
     const std::size_t step = bytes - done < kStep ? bytes - done : kStep;
@@ -44,7 +44,7 @@ bool is_executable(const void* address) noexcept {
   if (maps == nullptr) return true;
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   char line[512];
-  bool begins = true;  // of a line: names of files may be longer than the buffer
+  bool begins = true;  // at the start of a line: lines may be longer than the buffer
   while (std::fgets(line, sizeof line, maps.get()) != nullptr) {
     std::uintptr_t from = 0;
     std::uintptr_t to = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// probe.hpp: what lies at an address, found out without a fault.
+// probe.hpp: tests access to addresses without faulting.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,12 @@
 
 namespace cucore::detail {
 
-/// True when this process can read so many bytes there; also where the system does not say.
+/// Returns whether this process can read `bytes` bytes at `address`. True if that cannot be
+/// determined.
 [[nodiscard]] bool is_readable(const void* address, std::size_t bytes) noexcept;
 
-/// True when this process can run code there; also where the system does not say. Reads
-/// /proc/self/maps, which takes microseconds.
+/// Returns whether this process can execute code at `address`. True if that cannot be determined.
+/// Reads /proc/self/maps, which takes microseconds.
 [[nodiscard]] CUCORE_EXPORT bool is_executable(const void* address) noexcept;
 
 }  // namespace cucore::detail

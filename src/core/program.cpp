@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program.cpp: programs of every source language; the compilers are in program_nvrtc.cpp,
+// program.cpp: programs of all source languages. The compilers are in program_nvrtc.cpp,
 // program_nvvm.cpp and program_ptx.cpp.
 #include "cucore/program.hpp"
 
@@ -55,7 +55,7 @@ void detail::refuse_target(CodeType target, SourceType source, const char* suppo
                               supported};
 }
 
-/// Options that mean nothing to a kind of source would be ignored silently.
+/// Throws if an option is set that does not apply to the source type: it would be silently ignored.
 static void check_options(SourceType type, const ProgramOptions& options) {
   if (type == SourceType::ptx && !options.extra_sources.empty())
     throw std::invalid_argument{

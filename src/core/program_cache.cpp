@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_cache.cpp: the cache in memory, and compiling through a cache.
+// program_cache.cpp: the in-memory program cache, and compilation through a cache.
 #include "cucore/program_cache.hpp"
 
 #include <list>
@@ -54,7 +54,7 @@ void InMemoryProgramCache::put(std::string_view key, std::string_view code) {
   if (const auto old = state_->index.find(key); old != state_->index.end())
     state_->remove(old->second);
   if (state_->limit && code.size() > *state_->limit)
-    return;  // would push out everything and still not fit
+    return;  // would evict everything and still not fit
   state_->entries.push_front({std::string{key}, std::string{code}});
   state_->index.emplace(key, state_->entries.begin());
   state_->bytes += code.size();
@@ -84,7 +84,7 @@ std::size_t InMemoryProgramCache::size() const {
 
 namespace {
 
-/// The symbols of a result, as an entry of their own: name, zero, symbol, zero, ...
+/// Serializes the symbols of a result for a separate entry: name, null, symbol, null, ...
 std::string pack(const SymbolMapping& mapping) {
   std::string text;
   for (const auto& [name, symbol] : mapping) text += name + '\0' + symbol + '\0';
@@ -111,7 +111,7 @@ std::optional<SymbolMapping> unpack(std::string_view text) {
 
 }  // namespace
 
-/// What the cache has of a compilation, complete or not at all.
+/// Returns the cached result of a compilation, or std::nullopt if any part of it is missing.
 static std::optional<ObjectCode> cached(ProgramCache& cache, const Program& program,
                                         std::string_view key, CodeType target,
                                         const std::string* symbols_key) {
@@ -137,7 +137,7 @@ ObjectCode compile_cached(ProgramCache& cache, Program& program, std::string_vie
       if (log != nullptr) log->clear();
       return *std::move(found);
     }
-  } catch (const std::system_error& error) {  // it can be compiled all the same
+  } catch (const std::system_error& error) {  // fall back to compiling
     problems += std::string{"the cache could not be read: "} + error.what() + "\n";
   }
   ObjectCode code = program.compile(target, name_expressions, log);
@@ -145,7 +145,7 @@ ObjectCode compile_cached(ProgramCache& cache, Program& program, std::string_vie
     if (has_symbols)
       cache.put(symbols_key, pack(code.symbol_mapping()));  // before the code: a hit needs both
     cache.put_object(key, code);
-  } catch (const std::system_error& error) {  // the code is there all the same
+  } catch (const std::system_error& error) {  // the compiled code is still returned
     problems += std::string{"the code could not be cached: "} + error.what() + "\n";
   }
   if (log != nullptr) *log += problems;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_cache_file.cpp: the cache on disk. All file operations use a descriptor of its folder, so
-// that the folder that was checked is the folder that is used; no link is followed.
+// program_cache_file.cpp: the on-disk program cache. All file operations are relative to a file
+// descriptor of its folder, so that the folder that was checked is the one that is used. Symbolic
+// links are not followed.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -118,7 +119,7 @@ struct FileStreamProgramCache::State {
     return list;
   }
 
-  /// Files that a process began to write and did not end, an hour ago or more.
+  /// Removes temporary files that a process has not finished writing for an hour or more.
   void remove_left_files() const {
     const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* const stream = copy < 0 ? nullptr : ::fdopendir(copy);
@@ -137,8 +138,8 @@ struct FileStreamProgramCache::State {
     ::closedir(stream);
   }
 
-  /// Oldest use first, until the rest fits. Other processes may do the same: a file that is gone is
-  /// no error.
+  /// Evicts the least recently used entries until the rest fits. Other processes may evict
+  /// concurrently: a missing file is not an error.
   void evict() const {
     if (!limit) return;
     auto list = entries();
@@ -190,7 +191,7 @@ const std::filesystem::path& FileStreamProgramCache::folder() const noexcept {
 
 std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
   const std::string name = file_name(key);
-  // Non-blocking: an entry may be any file, also a pipe without a writer.
+  // Non-blocking: an entry may be any file, including a pipe without a writer.
   const Descriptor file{
       ::openat(state_->folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
   if (file.get() < 0) return std::nullopt;
@@ -203,10 +204,10 @@ std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
   const std::size_t head = kMagic.size() + kDigestBytes;
   if (bytes && bytes->size() >= head && bytes->starts_with(kMagic)) {
     const std::string_view code = std::string_view{*bytes}.substr(head);
-    // The name is in the digest: a file moved to another entry's place is damage too.
+    // The digest covers the name: a file moved to another entry's name counts as damaged.
     if (std::string_view{*bytes}.substr(kMagic.size(), kDigestBytes) ==
         detail::Sha256{}.add_field(name).add_field(code).digest()) {
-      ::futimens(file.get(), nullptr);  // used now
+      ::futimens(file.get(), nullptr);  // update the time of last use
       return std::string{code};
     }
   }
@@ -216,12 +217,14 @@ std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
 
 void FileStreamProgramCache::put(std::string_view key, std::string_view code) {
   static std::atomic<unsigned> counter{0};
-  if (const auto found = get(key); found && *found == code) return;  // another process was first
+  // Another process may have stored it first.
+  if (const auto found = get(key); found && *found == code) return;
   const std::string name = file_name(key);
   const std::string temporary = std::string{kTemporary} + std::to_string(::getpid()) + "-" +
                                 std::to_string(counter.fetch_add(1));
   {
-    ::unlinkat(state_->folder, temporary.c_str(), 0);  // left by a dead process of the same number
+    // May be left over from a terminated process with the same ID.
+    ::unlinkat(state_->folder, temporary.c_str(), 0);
     const Descriptor file{::openat(state_->folder, temporary.c_str(),
                                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                                    S_IRUSR | S_IWUSR)};

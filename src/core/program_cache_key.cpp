@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_cache_key.cpp: the digest of all that decides the result of a compilation.
+// program_cache_key.cpp: the digest of all inputs of a compilation.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kFormat = "cucore program 2";
 
-/// Whether NVRTC's own headers have the file, and nothing lies in front of them.
+/// Returns whether NVRTC's bundled headers contain the file and no file shadows it.
 bool is_bundled(const std::string& file, const ProgramOptions& o) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -31,7 +31,7 @@ bool is_bundled(const std::string& file, const ProgramOptions& o) {
   });
 }
 
-/// A list of names for a message.
+/// A comma-separated list of names for a message.
 class Names {
  public:
   void add(bool is_meant, const std::string& name) {
@@ -43,7 +43,8 @@ class Names {
   std::string text_;
 };
 
-/// What makes the compiler read files whose contents are not part of the options.
+/// Returns the options and includes through which the compiler reads files that are not part of the
+/// options.
 std::string unseen_inputs(std::string_view code, SourceType type, const ProgramOptions& o) {
   Names names;
   if (type == SourceType::nvvm) names.add(o.use_libdevice.value_or(false), "use_libdevice");
@@ -53,7 +54,7 @@ std::string unseen_inputs(std::string_view code, SourceType type, const ProgramO
   names.add(o.pch.value_or(false), "pch");
   names.add(o.use_pch.has_value(), "use_pch");
   names.add(o.pch_dir.has_value(), "pch_dir");
-  // NVRTC looks for quoted includes beside the file that a source is named after.
+  // NVRTC searches for quoted includes in the folder of the source's name.
   const bool has_folder = o.name.find_first_of("/\\") != o.name.npos;
   names.add(has_folder && !o.no_source_include.value_or(false), "the folder of name");
   const auto add_uses = [&](std::string_view source) {
@@ -68,7 +69,7 @@ std::string unseen_inputs(std::string_view code, SourceType type, const ProgramO
   return names.text();
 }
 
-/// Options that are set for the sake of a file, which a hit would not write.
+/// Returns the options that request an output file, which a cache hit would not write.
 std::string written_files(SourceType type, const ProgramOptions& o) {
   Names names;
   if (type != SourceType::cxx) return names.text();
@@ -78,7 +79,8 @@ std::string written_files(SourceType type, const ProgramOptions& o) {
   return names.text();
 }
 
-/// The command line of the compiler or linker; options that mean nothing to it are left out.
+/// Returns the command line of the compiler or linker, without the options that it does not
+/// support.
 std::vector<std::string> flags_for(SourceType type, const ProgramOptions& options,
                                    CodeType target) {
   if (type == SourceType::cxx) return options.flags(CompilerBackend::nvrtc, target);
@@ -153,7 +155,7 @@ std::string make_program_cache_key(std::string_view code, SourceType type,
   }
   if (type == SourceType::nvvm)
     hash.add_field(options.use_libdevice.value_or(false) ? "libdevice" : "");
-  if (type == SourceType::cxx) {  // other code names its kernels itself
+  if (type == SourceType::cxx) {  // other languages have no name expressions
     const std::set<std::string_view> names{name_expressions.begin(), name_expressions.end()};
     for (const auto& name : names) hash.add_field("name").add_field(name);
   }

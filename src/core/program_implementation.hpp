@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the three kinds of programs share.
+// program_implementation.hpp: the interface of the three kinds of programs.
 #pragma once
 
 #include <atomic>
@@ -17,15 +17,15 @@ class Program::Implementation {
       : code_{std::move(code)}, options_{std::move(options)} {}
   virtual ~Implementation() = default;
 
-  /// The lock is held and the program is open.
+  /// Requires the lock and an open program.
   virtual ObjectCode compile(CodeType target, std::span<const std::string> name_expressions,
                              std::string& log) = 0;
   virtual CompilerBackend backend() const noexcept = 0;
   virtual SourceType source_type() const noexcept = 0;
-  virtual void release() noexcept = 0;  ///< frees the compiler's state; the lock is held
-  virtual void* handle() = 0;           ///< the compiler's; the lock is held
+  virtual void release() noexcept = 0;  ///< frees the compiler's state; requires the lock
+  virtual void* handle() = 0;           ///< the compiler's program; requires the lock
 
-  cucore::detail::Mutex mutex;  ///< calls on one program take turns
+  cucore::detail::Mutex mutex;  ///< serializes calls on one program
   std::atomic<bool> closed{false};
   std::optional<PCHStatus> pch_status;
 
@@ -44,10 +44,10 @@ std::shared_ptr<Program::Implementation> make_nvvm_program(std::string code,
                                                            ProgramOptions options);
 std::shared_ptr<Program::Implementation> make_ptx_program(std::string code, ProgramOptions options);
 
-/// What of a program's options means something to a linker.
+/// Returns the program options that apply to a linker.
 LinkerOptions linker_options(const ProgramOptions& options);
 
-/// True when the CPU device runs the code. Loads the driver; false where no driver can be loaded.
+/// Returns whether code runs on the CPU device. Loads the driver; false if no driver can be loaded.
 CUCORE_EXPORT bool code_runs_on_the_cpu_device();
 [[noreturn]] void refuse_target(CodeType target, SourceType source, const char* supported);
 

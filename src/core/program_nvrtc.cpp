@@ -17,15 +17,15 @@
 namespace cucore::detail {
 namespace {
 
-/// Where the compiler's headers are: wheels, conda, CUDA_PATH or CUDA_HOME, a toolkit of the
-/// system, else those that NVRTC 13.3 and later carry.
+/// Returns the folder of the compiler's headers: from wheels, conda, CUDA_PATH or CUDA_HOME, a
+/// system toolkit, else the headers bundled with NVRTC 13.3 and later.
 std::optional<std::string> compiler_header_folder() {
   if (const auto found = pathfinder::locate_compiler_headers()) return found->abs_path;
   if (Nvrtc::get().nvrtcInstallBundledHeaders != nullptr) return bundled_header_folders().front();
   return std::nullopt;
 }
 
-/// The architectures this compiler knows, where it refused the one it was given.
+/// Returns a note with the architectures that this compiler supports, if it rejected the given one.
 std::string hint_for_unknown_arch(const std::string& log, std::span<const std::string> flags) {
   const Nvrtc& nvrtc = Nvrtc::get();
   if (log.find("--gpu-architecture") == std::string::npos ||
@@ -52,7 +52,7 @@ class NvrtcProgram final : public Program::Implementation {
  public:
   NvrtcProgram(std::string code, ProgramOptions options)
       : Implementation{std::move(code), std::move(options)} {
-    // The library is loaded when something must be compiled; one that is missing is an error now.
+    // NVRTC is loaded on the first compilation; a missing library is reported now.
     if (!pathfinder::path_of_dynamic_lib("nvrtc")) Nvrtc::get();
   }
   ~NvrtcProgram() override { NvrtcProgram::release(); }
@@ -107,7 +107,7 @@ class NvrtcProgram final : public Program::Implementation {
     return text;
   }
   std::string cubin() const;
-  /// False with link-time optimization, for which NVRTC makes no PTX.
+  /// False with link-time optimization, for which NVRTC generates no PTX.
   bool has_ptx() const {
     std::size_t size = 0;
     return nvrtc().nvrtcGetPTXSize(program_, &size) == NVRTC_SUCCESS && size > 1;
@@ -115,18 +115,18 @@ class NvrtcProgram final : public Program::Implementation {
 
   static const Nvrtc& nvrtc() { return Nvrtc::get(); }
 
-  /// What a compilation was asked for.
+  /// The arguments of a compilation.
   struct Request {
     CodeType target;
     std::vector<std::string> name_expressions;
   };
-  nvrtcProgram program_ = nullptr;  // null before NVRTC is needed
+  nvrtcProgram program_ = nullptr;  // null until NVRTC is needed
   bool compiled_ = false;
-  bool handle_is_known_ = false;    // the caller may read the results from the handle
+  bool handle_is_known_ = false;    // the caller may read results from the handle
   std::optional<Request> skipped_;  // the last compilation, if its result came from the cache
 };
 
-/// The program of NVRTC with the results of the last compilation.
+/// Returns NVRTC's program with the results of the last compilation, compiling it if it was cached.
 void* NvrtcProgram::handle() {
   handle_is_known_ = true;
   if (skipped_) {
@@ -200,8 +200,7 @@ CompiledProgram NvrtcProgram::compile_now(CodeType target,
   CompiledProgram made;
   run(target, name_expressions, made.log);
   if (read_pch_status() == NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED) {
-    // The heap for precompiled headers is fixed beforehand; NVRTC says how large it should have
-    // been.
+    // The heap for precompiled headers has a fixed size. NVRTC reports the size that was required.
     std::size_t needed = 0;
     check_nvrtc(nvrtc().nvrtcGetPCHHeapSizeRequired(program_, &needed),
                 "nvrtcGetPCHHeapSizeRequired");
@@ -219,7 +218,7 @@ CompiledProgram NvrtcProgram::compile_now(CodeType target,
               : target == CodeType::cubin
                   ? cubin()
                   : result(nvrtc().nvrtcGetLTOIRSize, nvrtc().nvrtcGetLTOIR, "nvrtcGetLTOIR");
-  // A cubin for a GPU has the sizes of parameters, not their types; NVRTC still has the PTX.
+  // A GPU cubin contains the sizes of parameters but not their types. NVRTC still has the PTX.
   if (target == CodeType::cubin && !code_runs_on_the_cpu_device() && has_ptx())
     add_params_of_ptx(ptx(), made.params);
   return made;
@@ -248,7 +247,7 @@ ObjectCode NvrtcProgram::compile(CodeType target, std::span<const std::string> n
       skipped_ = Request{target, {name_expressions.begin(), name_expressions.end()}};
     } else {
       made = compile_now(target, name_expressions);
-      // Another file may have been loaded where the first could not.
+      // A fallback library may have been loaded if the first one failed to load.
       if (pathfinder::path_of_dynamic_lib("nvrtc") == library) entry.keep(*made);
     }
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_nvvm.cpp: NVVM IR programs, compiled by libNVVM, with NVIDIA's math library where asked
-// for.
+// program_nvvm.cpp: NVVM IR programs, compiled by libNVVM, optionally with libdevice.
 #include "core/nvvm.hpp"
 #include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
@@ -97,8 +96,8 @@ ObjectCode NvvmProgram::compile(CodeType target, std::span<const std::string> na
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
   const auto count = static_cast<int>(pointers.size());
-  // nvvmVerifyProgram is not asked first: some malformed modules make it end the process, where
-  // compiling reports them.
+  // nvvmVerifyProgram is not called first: some malformed modules make it terminate the process,
+  // while compiling reports them as errors.
   check(nvvm_.nvvmCompileProgram(program_, count, pointers.data()), "nvvmCompileProgram");
   log = this->log();
   std::size_t size = 0;
@@ -108,7 +107,7 @@ ObjectCode NvvmProgram::compile(CodeType target, std::span<const std::string> na
   if (target != CodeType::ltoir) {
     while (bytes.ends_with('\0')) bytes.pop_back();
   }
-  if (target == CodeType::cubin) {  // libNVVM stops at PTX; the linker compiles it
+  if (target == CodeType::cubin) {  // libNVVM generates PTX; the linker compiles it
     ProgramOptions rest;
     rest.name = options_.name;
     rest.arch = options_.arch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_options.cpp: the table of options, and the command lines made from it.
+// program_options.cpp: the option table, and the command lines built from it.
 #include "core/program_options.hpp"
 
 #include "core/debug_source.hpp"
@@ -75,7 +75,7 @@ const OptionField kFields[] = {
 std::string text_of(const std::string& value) { return value; }
 std::string text_of(int value) { return std::to_string(value); }
 
-/// The NVRTC flags of one field; none when it is not set.
+/// Returns the NVRTC flags of a field, or an empty list if it is not set.
 std::vector<std::string> nvrtc_flags(const OptionField& field, const ProgramOptions& options) {
   std::vector<std::string> flags;
   const std::string flag = field.flag;
@@ -179,7 +179,7 @@ std::vector<std::string> ProgramOptions::flags(CompilerBackend backend,
   if (!target_arch.empty()) flags.push_back("-arch=" + target_arch);
   for (const auto& field : detail::option_fields()) {
     for (auto& flag : detail::nvrtc_flags(field, *this)) flags.push_back(std::move(flag));
-    // A debugger's user need not change the program.
+    // CUCORE_DEBUG enables debug information without a change to the program.
     if (field.member == detail::OptionMember{&ProgramOptions::debug} && !debug &&
         detail::debug_from_environment())
       flags.emplace_back(field.flag);

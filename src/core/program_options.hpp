@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a program as a table: field, its name in Python, and its flag for each compiler.
+// program_options.hpp: the table of program options: field, Python name, and flag for each
+// compiler.
 #pragma once
 
 #include <span>
@@ -9,17 +10,17 @@
 
 namespace cucore::detail {
 
-/// How a field becomes an NVRTC flag.
+/// How a field is converted to an NVRTC flag.
 enum class FlagForm {
-  none,       ///< no flag of its own
-  when_true,  ///< "--flag" when true
+  none,       ///< no flag
+  when_true,  ///< "--flag" if true
   boolean,    ///< "--flag=true" or "--flag=false"
   value,      ///< "--flag=VALUE", once per value
 };
 
-/// What NVVM makes of it.
+/// How a field is converted to an NVVM flag.
 enum class NvvmForm {
-  refused,  ///< an error when it would be an NVRTC flag
+  refused,  ///< an error if it would be an NVRTC flag
   ignored,
   number,     ///< "-flag=1" or "-flag=0"
   when_true,  ///< "-flag"
@@ -32,7 +33,7 @@ using OptionMember =
                  ProgramOptions::Numbers ProgramOptions::*>;
 
 struct OptionField {
-  const char* name;  ///< in Python
+  const char* name;  ///< Python name
   OptionMember member;
   FlagForm form;
   const char* flag;
@@ -40,12 +41,13 @@ struct OptionField {
   const char* nvvm_flag = "";
 };
 
-/// Every field but name, arch and extra_sources, in the order of the struct.
+/// All fields except name, arch and extra_sources, in the order of the struct.
 CUCORE_EXPORT std::span<const OptionField> option_fields();
 
-/// "sm_90" of the current device (device 0 where the thread has none).
+/// Returns the architecture of the current device, for example "sm_90", or of device 0 if there is
+/// none.
 std::string arch_of_current_device();
-/// The device's arch, or nothing where there is no device.
+/// Returns the current device's architecture, or std::nullopt if there is no device.
 CUCORE_EXPORT std::optional<std::string> arch_if_any();
 
 }  // namespace cucore::detail

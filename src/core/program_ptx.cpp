@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_ptx.cpp: PTX programs, made into machine code by a linker.
+// program_ptx.cpp: PTX programs, compiled to machine code by a linker.
 #include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
 #include "cucore/linker.hpp"

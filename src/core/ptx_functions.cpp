@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ptx_functions.cpp
+// ptx_functions.cpp: finds the functions of a PTX module and changes their linkage.
 #include "core/ptx_functions.hpp"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ struct Token {
   std::size_t at;
 };
 
-/// Words (with the dots of directives) and single characters, without comments and strings.
+/// Tokenizes PTX into words (including the dots of directives) and single characters, without
+/// comments and strings.
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_{text} {}
@@ -59,12 +60,12 @@ class Lexer {
 };
 
 struct Function {
-  std::string_view name, linkage;  // ".extern", ".visible", ".weak" or nothing
-  std::size_t at;                  // of ".func"
+  std::string_view name, linkage;  // ".extern", ".visible", ".weak" or empty
+  std::size_t at;                  // offset of ".func"
   bool has_body;
 };
 
-/// The head of a function, after ".func": results in parentheses, the name, parameters.
+/// Reads the head of a function after ".func": return values in parentheses, name, parameters.
 std::optional<Function> read_head(Lexer& lexer, std::string_view linkage, std::size_t at) {
   Function function{{}, linkage, at, false};
   int depth = 0;

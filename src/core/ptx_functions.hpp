@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/ptx_functions.hpp: which functions a PTX module defines, and which it expects from others.
+// core/ptx_functions.hpp: the functions that a PTX module defines or declares external.
 #pragma once
 
 #include <set>
@@ -13,11 +13,11 @@ struct PtxFunctions {
   std::set<std::string, std::less<>> external;  ///< declared `.extern`
 };
 
-/// The functions (not the entries) of a module. Text that is no PTX has none.
+/// Returns the functions (not the kernels) of a module; none for text that is not PTX.
 PtxFunctions functions_of_ptx(std::string_view ptx);
 
-/// The module with `.visible` on the definitions and declarations of these functions, so that other
-/// modules can be linked with them.
+/// Returns the module with `.visible` linkage for the definitions and declarations of these
+/// functions, so that other modules can link against them.
 std::string make_functions_visible(std::string_view ptx,
                                    const std::set<std::string, std::less<>>& names);
 

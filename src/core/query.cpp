@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// query.cpp: questions to the driver whose failure is an answer.
+// query.cpp: driver calls that return a result code instead of throwing.
 #include "core/query.hpp"
 
 #include <new>

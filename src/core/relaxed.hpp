@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// relaxed.hpp: calls that free or ask, made wherever an object ends or an event loop gets round to
-// it.
+// relaxed.hpp: a scope for calls allowed only in relaxed capture mode, such as frees and queries.
 #pragma once
 
 #include "cucore/driver.hpp"
 
 namespace cucore::detail {
 
-/// A stricter stream capture forbids calls that might wait, in its own thread or in all, and is
-/// lost when one is made. Objects end where Python's collector or the last user happens to run, and
-/// an event loop looks after its waits while some other task captures: for this scope the thread's
-/// captures are left out.
+/// Sets the thread's capture mode to relaxed for a scope. In a stricter mode, a call that may block
+/// invalidates a stream capture of its own thread or of any thread. Destructors run wherever
+/// Python's garbage collector or the last owner runs, and an event loop polls while another task
+/// captures.
 class Relaxed {
  public:
   Relaxed() noexcept { swap(); }

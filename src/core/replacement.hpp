@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/replacement.hpp: functions that stand in for those of a library found at run time.
+// core/replacement.hpp: replacements for the functions of a library that is found at run time.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,14 +17,14 @@
 
 namespace cucore::detail {
 
-/// Looks a function up in a library that may have been given replacements: its own function.
+/// Looks up a library's own function, even if a replacement is installed in its symbol table.
 template <class Function>
 void find_function(void* library, Function& slot, const char* name) {
   slot = reinterpret_cast<Function>(without_replacement(::dlsym(library, name)));
 }
 
-/// How many releases of one library a process may have loaded. A replacement is compiled once for
-/// each: its C interface has no place that says which library it stands in for.
+/// The number of releases of one library that a process may have loaded. Each replacement is
+/// instantiated once per release, because its C interface does not identify the library.
 inline constexpr std::size_t kReleases = 4;
 
 /// The functions of every loaded release of a library. `Functions` has `void load(void* library)`.
@@ -32,11 +32,12 @@ template <class Functions>
 class Releases {
  public:
   static Releases& get() {
-    static auto* const releases = new Releases;  // never destroyed: threads may call until the end
+    // Never destroyed: threads may call until the process ends.
+    static auto* const releases = new Releases;
     return *releases;
   }
 
-  /// The number of the release that contains `address`; kReleases where it cannot be had.
+  /// Returns the index of the release that contains `address`, or kReleases if it has none.
   std::size_t number_of(void* address) {
     Dl_info info{};
     if (::dladdr(address, &info) == 0) return kReleases;
@@ -44,14 +45,14 @@ class Releases {
     for (std::size_t i = 0; i < count_; ++i)
       if (bases_[i] == info.dli_fbase) return i;
     if (count_ == kReleases) return kReleases;
-    // The handle is kept: the functions are called until the process ends.
+    // The handle stays open: the functions are called until the process ends.
     void* const library = ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) return kReleases;
     functions_[count_].load(library);
     bases_[count_] = info.dli_fbase;
     return count_++;
   }
-  /// Written before any replacement of this number was handed out.
+  /// Written before any replacement with this index is returned.
   const Functions& operator[](std::size_t number) const { return functions_[number]; }
 
  private:
@@ -61,7 +62,7 @@ class Releases {
   std::size_t count_ = 0;
 };
 
-/// `Function(functions, arguments...)` as one C function per release.
+/// One C function per release that calls `Function(functions, arguments...)`.
 template <auto Function>
 struct PerRelease;
 template <class Result, class Functions, class... Arguments,
@@ -86,8 +87,8 @@ struct Replacement {
   void* (*real)(const Functions&);
 };
 
-/// What stands in for `name` at `address`: null for a function that has no replacement. An address
-/// that is a replacement already is returned as it is.
+/// Returns the replacement for the function `name` at `address`, or null if it has none. Returns
+/// `address` itself if it already is a replacement.
 template <class Functions, class Replacements>
 void* replacement_of(const Replacements& replacements, std::string_view name, void* address) {
   for (const Replacement<Functions>& row : replacements) {
@@ -100,7 +101,7 @@ void* replacement_of(const Replacements& replacements, std::string_view name, vo
   return nullptr;
 }
 
-/// The library's function for a replacement; null for every other address.
+/// Returns the library's function for a replacement, or null for any other address.
 template <class Functions, class Replacements>
 void* replaced_by(const Replacements& replacements, void* address) {
   for (const Replacement<Functions>& row : replacements)
@@ -109,7 +110,7 @@ void* replaced_by(const Replacements& replacements, void* address) {
   return nullptr;
 }
 
-/// Values by handle; never destroyed, for the same reason.
+/// Values by handle. Instances are never destroyed: threads may call until the process ends.
 template <class Value>
 class ByHandle {
  public:
@@ -132,13 +133,13 @@ class ByHandle {
   std::unordered_map<void*, Value> values_;
 };
 
-// The two libraries (device_code_nvrtc.cpp, device_code_nvjitlink.cpp).
+// Implemented in device_code_nvrtc.cpp and device_code_nvjitlink.cpp.
 void* nvrtc_in_place_of(std::string_view function, void* address);
 void* nvjitlink_in_place_of(std::string_view function, void* address);
 void* replaced_nvrtc(void* address);
 void* replaced_nvjitlink(void* address);
 
-/// The value of "-name=value" or "--name=value", where the option is that.
+/// Returns the value of "-name=value" or "--name=value", or std::nullopt for another option.
 std::optional<std::string_view> value_of_option(std::string_view option, std::string_view name);
 std::optional<int> number_in(std::string_view text);
 

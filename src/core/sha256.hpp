@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4), for keys and for noticing damaged files.
+// sha256.hpp: SHA-256 (FIPS 180-4), for cache keys and for the detection of damaged files.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@ namespace cucore::detail {
 class Sha256 {
  public:
   Sha256& add(std::string_view bytes);
-  /// Adds the length first, so that ("ab", "c") and ("a", "bc") differ.
+  /// Adds a field preceded by its length, so that ("ab", "c") and ("a", "bc") differ.
   Sha256& add_field(std::string_view bytes);
-  [[nodiscard]] std::string digest();  ///< 32 bytes; ends the use of this object
+  [[nodiscard]] std::string digest();  ///< 32 bytes; the object must not be used afterwards
 
  private:
   void block(const unsigned char* bytes);

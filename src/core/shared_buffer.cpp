@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shared_buffer.cpp: buffers between processes that know of each other by plain bytes.
+// shared_buffer.cpp: shares buffers between processes through plain bytes.
 #include "cucore/shared_buffer.hpp"
 
 #include <unistd.h>
@@ -25,8 +25,8 @@ using detail::Exporter;
 using detail::IPCLink;
 using detail::PoolName;
 
-/// What this process has shared, and what it has opened. Entries of what is gone are removed when
-/// there are twice as many as after the last removal.
+/// The buffers and pools that this process has exported or opened. Expired entries are removed when
+/// their number has doubled since the last removal.
 struct Sharing {
   struct Offered {
     std::weak_ptr<Buffer> buffer;
@@ -55,11 +55,12 @@ struct Sharing {
   }
 };
 Sharing& sharing() {
-  static Sharing& s = *new Sharing;  // other threads may share until the process ends
+  // Never destroyed: other threads may share buffers until the process ends.
+  static Sharing& s = *new Sharing;
   return s;
 }
 
-/// What keeps a buffer for another process: a share in its owner.
+/// Returns an owner that keeps a buffer alive for another process, or null if the buffer is closed.
 std::shared_ptr<void> hold(const std::weak_ptr<Buffer>& offered) {
   std::shared_ptr<Buffer> buffer = offered.lock();
   return buffer == nullptr || buffer->is_closed() ? nullptr : buffer;
@@ -69,7 +70,7 @@ std::uint64_t number_of(const std::shared_ptr<Buffer>& buffer,
                         const std::shared_ptr<Exporter>& exporter) {
   Sharing& all = sharing();
   const std::lock_guard lock{all.mutex};
-  // A buffer that is gone may have had the same address.
+  // A destroyed buffer may have had the same address.
   if (const auto found = all.offered.find(buffer.get()); found != all.offered.end()) {
     const Sharing::Offered& known = found->second;
     if (known.buffer.lock() == buffer && known.exporter.lock() == exporter) return known.number;
@@ -82,7 +83,7 @@ std::uint64_t number_of(const std::shared_ptr<Buffer>& buffer,
   return number;
 }
 
-/// A buffer that this process has shared.
+/// Returns a buffer that this process itself has exported.
 std::shared_ptr<Buffer> own_buffer(std::uint64_t number) {
   Sharing& all = sharing();
   const std::lock_guard lock{all.mutex};
@@ -113,13 +114,13 @@ std::array<char, N> characters(std::string_view text) {
   return out;
 }
 
-/// The text of a field that another process has sent: it need not end.
+/// Returns the text of a field received from another process, which need not be null-terminated.
 template <std::size_t N>
 std::string_view text_of(const std::array<char, N>& field) {
   return {field.data(), strnlen(field.data(), N)};
 }
 
-/// The pool of a shared buffer, which this process opens once.
+/// Returns the pool of a shared buffer, which this process opens once.
 std::shared_ptr<MemoryPool> opened_pool(const SharedBuffer& shared, IPCLink& link) {
   Sharing& all = sharing();
   {
@@ -148,7 +149,7 @@ std::shared_ptr<MemoryPool> opened_pool(const SharedBuffer& shared, IPCLink& lin
   ::close(fd);
   const std::lock_guard lock{all.mutex};
   std::weak_ptr<MemoryPool>& place = all.opened[shared.pool];
-  if (auto known = place.lock()) return known;  // another thread was faster
+  if (auto known = place.lock()) return known;  // another thread opened it first
   place = pool;
   return pool;
 }

@@ -40,7 +40,7 @@ void StreamRef::wait(StreamRef other) const {
   const CUresult waited = recorded == CUDA_SUCCESS
                               ? driver().cuStreamWaitEvent(raw_, event, CU_EVENT_WAIT_DEFAULT)
                               : CUDA_SUCCESS;
-  driver().cuEventDestroy(event);  // the wait keeps what it needs
+  driver().cuEventDestroy(event);  // the pending wait does not need the event
   check(recorded, "cuEventRecord");
   check(waited, "cuStreamWaitEvent");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// strided_memory_view.cpp: arrays by their layout, and copies between them.
+// strided_memory_view.cpp: views with shape and strides, and copies between them.
 #include "cucore/strided_memory_view.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string text_of(std::span<const std::int64_t> values) {
   return text + (values.size() == 1 ? ",)" : ")");
 }
 
-/// Where the memory of a resource is.
+/// Returns the DLPack device of a resource's memory.
 dlpack::DLDevice device_of(const MemoryResource* resource) {
   if (resource == nullptr) return {dlpack::kDLCUDA, 0};
   const int id = std::max(resource->device_id(), 0);
@@ -39,7 +39,7 @@ struct Dimension {
   std::int64_t src;
 };
 
-/// Rows at a distance, `height` of them.
+/// Copies `height` rows of `width` bytes.
 void copy_rows(CUdeviceptr dst, std::size_t dst_pitch, CUdeviceptr src, std::size_t src_pitch,
                std::size_t width, std::size_t height, StreamRef stream) {
   CUDA_MEMCPY2D p{};
@@ -56,7 +56,7 @@ void copy_rows(CUdeviceptr dst, std::size_t dst_pitch, CUdeviceptr src, std::siz
 
 }  // namespace
 
-/// Of a shape with more elements than 64 bits count they wrap; check_layout() refuses it.
+/// Strides wrap if the number of elements exceeds 64 bits; check_layout() rejects such a shape.
 std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> shape) {
   Extents strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;)
@@ -83,8 +83,8 @@ void check_layout(std::span<const std::int64_t> shape, std::span<const std::int6
         text_of(shape) + ", strides " + text_of(strides)};
   }
   if (std::ranges::find(shape, 0) != shape.end()) return;
-  std::int64_t last = 0;  // the distance of the last element from the first, in elements
-  std::int64_t all = 1;   // dense strides are right where the number of elements is
+  std::int64_t last = 0;  // offset of the last element from the first, in elements
+  std::int64_t all = 1;  // number of elements; dense strides are valid only if it does not overflow
   bool fits = true;
   for (std::size_t i = 0; fits && i < shape.size(); ++i) {
     std::int64_t reach = 0;
@@ -111,7 +111,8 @@ void copy_strided(CUdeviceptr dst, std::span<const std::int64_t> dst_strides, CU
     if (shape[i] == 0) return;
     if (shape[i] != 1) dims.push_back({shape[i], dst_strides[i], src_strides[i]});
   }
-  // In the order of the destination's memory; dimensions that are packed on both sides are one run.
+  // In the order of the destination's memory. Dimensions that are packed on both sides form one
+  // run.
   std::ranges::stable_sort(dims, std::ranges::greater{}, &Dimension::dst);
   std::int64_t run = 1;
   while (!dims.empty() && dims.back().dst == run && dims.back().src == run) {
@@ -136,7 +137,7 @@ void copy_strided(CUdeviceptr dst, std::span<const std::int64_t> dst_strides, CU
         "views that overlap themselves or run backwards cannot be copied: strides " +
         text_of(src_strides) + " to " + text_of(dst_strides)};
   }
-  Extents at(dims.size(), 0);  // an odometer over the outer dimensions
+  Extents at(dims.size(), 0);  // index over the outer dimensions
   while (true) {
     CUdeviceptr to = dst;
     CUdeviceptr from = src;

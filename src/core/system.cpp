@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system.cpp: versions, processes and pairs of GPUs, as NVML sees them.
+// system.cpp: versions, processes and pairs of GPUs, queried from NVML.
 #include "cucore/system.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace cucore::system {
 namespace {
 
-/// The numbers of "580.65.06"; what is no number is left out.
+/// Returns the numbers of a version such as "580.65.06"; parts that are not numbers are skipped.
 Version numbers_of(std::string_view text) {
   Version numbers;
   while (!text.empty()) {

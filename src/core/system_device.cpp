@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_device.cpp: a GPU as NVML sees it.
+// system_device.cpp: properties of a GPU, queried from NVML.
 #include "cucore/system_device.hpp"
 
 #include <unistd.h>
@@ -17,14 +17,14 @@
 namespace cucore::system {
 namespace {
 
-/// A list that NVML fills: asked for its length first, and again where it has grown in between.
+/// Reads a list from NVML: queries its length first, and again if it has grown in between.
 template <class T, class Ask>
 std::vector<T> list_of(Ask ask, const char* call) {
   unsigned count = 0;
   nvmlReturn_t code = ask(&count, nullptr);
   std::vector<T> list;
   while (code == NVML_ERROR_INSUFFICIENT_SIZE || (code == NVML_SUCCESS && count > list.size())) {
-    list.resize(count + 4);  // a process may start in between
+    list.resize(count + 4);  // a process may start between the calls
     count = static_cast<unsigned>(list.size());
     code = ask(&count, list.data());
   }
@@ -40,7 +40,7 @@ std::vector<Device> devices_of(const std::vector<nvmlDevice_t>& handles) {
   return devices;
 }
 
-/// Words for as many bits as the system has CPUs.
+/// Returns a zeroed bit set with one bit per CPU of the system.
 std::vector<unsigned long> cpu_words() {
   constexpr long kBits = CHAR_BIT * sizeof(unsigned long);
   const long cpus = std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF));
@@ -55,7 +55,7 @@ std::vector<int> bits_of(const std::vector<unsigned long>& words) {
   return bits;
 }
 
-/// NVML's number for "this device is not divided".
+/// Converts NVML's sentinel for a device without MIG instances to an empty value.
 std::optional<unsigned> instance(unsigned number) {
   return number == 0xFFFFFFFF ? std::nullopt : std::optional{number};
 }
@@ -111,7 +111,7 @@ std::vector<nvmlFieldValue_t> asked(std::span<const FieldId> fields) {
 
 }  // namespace
 
-// ---- which GPU
+// ---- identity
 
 Device::Device(int index) : handle_{nullptr} {
   CUCORE_NVML(nvmlDeviceGetHandleByIndex_v2, static_cast<unsigned>(index), &handle_);
@@ -213,7 +213,7 @@ PciInfo Device::pci_info() const {
           handle_};
 }
 
-// ---- memory, load, state
+// ---- memory, utilization, state
 
 MemoryInfo Device::memory_info() const {
   nvmlMemory_v2_t raw{};
@@ -335,7 +335,7 @@ FanInfo Device::get_fan(int fan) const {
   return {handle_, static_cast<unsigned>(fan)};
 }
 
-// ---- fields, links, neighbours
+// ---- field values, links, topology
 
 std::vector<FieldValue> Device::get_field_values(std::span<const FieldId> fields) const {
   std::vector<nvmlFieldValue_t> raw = asked(fields);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_events.cpp: waits for what happens to GPUs.
+// system_events.cpp: waits for GPU events.
 #include "cucore/system_events.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace cucore::system {
 void DeviceEvents::Destroy::operator()(void* set) const noexcept {
   try {
     (void)CUCORE_NVML_FUNCTION(nvmlEventSetFree)(static_cast<nvmlEventSet_t>(set));
-  } catch (const std::exception&) {  // an NVML without the function has made no set either
+  } catch (const std::exception&) {  // an NVML without the function cannot have created a set
   }
 }
 
@@ -46,7 +46,7 @@ void SystemEvents::Destroy::operator()(void* set) const noexcept {
     request.version = nvmlSystemEventSetFreeRequest_v1;
     request.set = static_cast<nvmlSystemEventSet_t>(set);
     (void)CUCORE_NVML_FUNCTION(nvmlSystemEventSetFree)(&request);
-  } catch (const std::exception&) {  // an NVML without the function has made no set either
+  } catch (const std::exception&) {  // an NVML without the function cannot have created a set
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_parts.cpp: parts of a GPU that ask NVML when called.
+// system_parts.cpp: parts of a GPU; each call queries NVML.
 #include "cucore/system_parts.hpp"
 
 #include <algorithm>
@@ -175,7 +175,7 @@ std::pair<bool, bool> MigInfo::modes() const {
 bool MigInfo::mode() const { return modes().first; }
 bool MigInfo::pending_mode() const { return modes().second; }
 void MigInfo::set_mode(bool enabled) const {
-  nvmlReturn_t activation = NVML_SUCCESS;  // why it waits for a reset; pending_mode() tells that
+  nvmlReturn_t activation = NVML_SUCCESS;  // unused: pending_mode() shows whether a reset is needed
   CUCORE_NVML(nvmlDeviceSetMigMode, device_,
               enabled ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE, &activation);
 }

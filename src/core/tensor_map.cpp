@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor_map.cpp: encodes descriptors for the tensor memory accelerator.
+// tensor_map.cpp: encodes descriptors for the Tensor Memory Accelerator (TMA).
 #include "cucore/tensor_map.hpp"
 
 #include <algorithm>
@@ -42,13 +42,13 @@ std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) 
   return strides;
 }
 
-/// The driver has the innermost dimension first.
+/// Reverses the order of the dimensions: the driver takes the innermost dimension first.
 template <class To>
 std::vector<To> reversed(const std::vector<std::int64_t>& values) {
   return {values.rbegin(), values.rend()};
 }
 
-/// Bytes from one index to the next, of all dimensions but the last.
+/// Returns the strides in bytes of all dimensions except the last.
 std::vector<std::int64_t> outer_strides(const TensorRef& tensor, std::size_t rank) {
   const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
   if (strides.size() != rank) {

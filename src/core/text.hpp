@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text.hpp: numbers and names as readers know them.
+// text.hpp: formats numbers and names for messages.
 #pragma once
 
 #include <cxxabi.h>
@@ -11,14 +11,14 @@
 
 namespace cucore::detail {
 
-/// 0x7f00
+/// Formats a number as "0x7f00".
 inline std::string hexadecimal(unsigned long long number) {
   char text[2 + 16 + 1];
   std::snprintf(text, sizeof text, "0x%llx", number);
   return text;
 }
 
-/// The C++ declaration of a mangled name; empty for other names.
+/// Returns the demangled C++ declaration of a symbol, or an empty string if it is not mangled.
 inline std::string demangled(const std::string& symbol) {
   if (!symbol.starts_with("_Z")) return {};
   int status = -1;

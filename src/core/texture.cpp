@@ -20,7 +20,8 @@ namespace cucore {
 void detail::DriverObject::destroy() {
   const Destroy destroy = std::exchange(destroy_, nullptr);
   if (destroy == nullptr || !may_free()) return;
-  const Waiting waiting;  // for kernels in flight, and so for the host functions before them
+  // The call waits for running kernels, and so for host functions that precede them.
+  const Waiting waiting;
   const Relaxed relaxed;
   check(destroy(handle_), call_);
 }
@@ -28,7 +29,7 @@ void detail::DriverObject::destroy() {
 detail::DriverObject::~DriverObject() {
   try {
     destroy();
-  } catch (...) {  // a destructor stays silent; close() is for those who want to know
+  } catch (...) {  // destructors do not throw; close() reports errors
   }
 }
 
@@ -236,12 +237,12 @@ OpaqueArray MipmappedArray::get_level(int level) const {
   OpaqueArrayOptions options{options_.shape, options_.format, options_.num_channels,
                              options_.is_surface_load_store};
   for (std::size_t& extent : options.shape) extent = std::max<std::size_t>(1, extent >> level);
-  // A level is destroyed with its array.
+  // A mipmap level is destroyed with its array.
   return {std::make_shared<detail::DriverObject>(number(array), nullptr, "", hold()),
           std::move(options)};
 }
 
-// ---- resources
+// ---- resource descriptors
 
 ResourceDescriptor ResourceDescriptor::from_opaque_array(const OpaqueArray& array) {
   ResourceDescriptor d;
@@ -313,7 +314,7 @@ ResourceDescriptor ResourceDescriptor::from_pitch2d(BufferRef memory, ArrayForma
   return d;
 }
 
-// ---- what kernels are given
+// ---- texture and surface objects
 
 TextureObject::TextureObject(const ResourceDescriptor& resource,
                              const TextureObjectOptions& options)

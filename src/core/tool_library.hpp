@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Function tables of the compiler libraries (NVRTC, nvJitLink, libNVVM), filled when first used.
+// tool_library.hpp: function tables of the compiler libraries (NVRTC, nvJitLink, libNVVM), filled
+// on first use.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +13,7 @@
 
 namespace cucore::detail {
 
-/// Looks functions up in one library. A function may be missing in an older release of it.
+/// Looks up functions of one library. Older releases may lack some of them.
 class ToolLibrary {
  public:
   explicit ToolLibrary(const char* name) : library_{pathfinder::load_nvidia_dynamic_lib(name)} {}

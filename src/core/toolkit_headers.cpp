@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// toolkit_headers.cpp: the split of CUDA's headers into packages, and how programs get over it.
+// toolkit_headers.cpp: finds toolkit headers that are split into several packages.
 #include "core/toolkit_headers.hpp"
 
 #include <filesystem>
@@ -15,8 +15,8 @@ bool has(std::string_view folder, std::string_view file) {
   return std::filesystem::is_regular_file(std::filesystem::path{folder} / file, error);
 }
 
-/// What a header's name starts with, the set of headers it belongs to in the pathfinder, and the
-/// package that brings it for CUDA 13 and for CUDA 12.
+/// The prefix of a header's name, its header set in the pathfinder, and the packages that install
+/// it for CUDA 13 and for CUDA 12.
 struct Package {
   std::string_view prefix;
   std::string_view set;

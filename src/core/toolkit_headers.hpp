@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of the CUDA toolkit that a C++ program includes: completes the folders it was given, and
-// says what to install when a header is nowhere.
+// toolkit_headers.hpp: CUDA toolkit headers that a C++ program includes: completes the include
+// folders, and names the package to install if a header is missing.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,15 @@
 
 namespace cucore::detail {
 
-/// The folder to append to the include folders of `flags` so that the runtime's headers in them
-/// find the compiler's (crt/), which CUDA's wheels ship in a package of their own. Nothing when no
-/// folder holds the runtime's headers or one holds the compiler's too; `search` is asked otherwise.
+/// Returns the folder to append to the include folders in `flags` so that the runtime's headers
+/// find the compiler's (crt/), which CUDA's wheels ship in a separate package. Returns std::nullopt
+/// if no folder contains the runtime's headers or if one also contains the compiler's. Otherwise
+/// returns the result of `search`.
 std::optional<std::string> folder_to_add(const std::vector<std::string>& flags,
                                          const std::function<std::optional<std::string>()>& search);
 
-/// For a log that ends in a header that could not be opened: which package brings it. Empty for
-/// headers that are not the toolkit's.
+/// Returns a note with the package that contains the header which, according to the log, could not
+/// be opened. Empty for headers that are not part of the toolkit.
 std::string hint_for_missing_header(std::string_view log);
 
 }  // namespace cucore::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unloaded.hpp: how often code was unloaded, or a context went with its code.
+// unloaded.hpp: counts unloads of code, including destruction of contexts with loaded code.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace cucore::detail {
 
-/// What is remembered of a kernel by its handle counts only while this number stays: the driver
-/// may give the handle to another kernel then.
+/// Incremented by every unload. Data cached by kernel handle is valid only while this number is
+/// unchanged, because the driver may then reuse the handle for another kernel.
 CUCORE_EXPORT extern std::atomic<std::uint64_t> unloaded_code;
 
 }  // namespace cucore::detail

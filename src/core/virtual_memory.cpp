@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virtual_memory.cpp: reserves addresses, maps memory to them, grows it.
+// virtual_memory.cpp: reserves address ranges, and maps and grows memory in them.
 #include "cucore/virtual_memory.hpp"
 
 #include <map>
@@ -22,7 +22,7 @@ using detail::AllSteps;
 
 namespace {
 
-/// Memory of the driver's; released with its last owner. What is mapped stays while it is mapped.
+/// Owns physical memory. Mappings keep it allocated after it is released.
 class Physical {
  public:
   Physical(std::size_t size, const CUmemAllocationProp& properties) : size_{size} {
@@ -47,7 +47,7 @@ class Physical {
 
 }  // namespace
 
-/// Addresses; freed with this.
+/// Owns an address range.
 struct VirtualMemoryResource::Reservation {
   Reservation(std::size_t bytes, std::size_t alignment, CUdeviceptr hint) : size{bytes} {
     CUCORE_CALL(cuMemAddressReserve(&ptr, bytes, alignment, hint, 0));
@@ -65,7 +65,7 @@ struct VirtualMemoryResource::Reservation {
   std::size_t size;
 };
 
-/// Memory at addresses; unmapped with this.
+/// Owns a mapping of physical memory in an address range.
 struct VirtualMemoryResource::Mapping {
   Mapping(CUdeviceptr at, std::shared_ptr<Physical> mapped) : ptr{at}, memory{std::move(mapped)} {
     CUCORE_CALL(cuMemMap(at, memory->size(), 0, memory->handle(), 0));
@@ -84,8 +84,8 @@ struct VirtualMemoryResource::Mapping {
   std::shared_ptr<Physical> memory;
 };
 
-/// What one address stands for: pieces of addresses that follow each other, and the memory there.
-/// Memory is unmapped before its addresses are freed: the order of the members.
+/// The adjacent address ranges of one allocation and the memory mapped there. Memory is unmapped
+/// before its addresses are freed: the order of the members matters.
 struct VirtualMemoryResource::Allocation {
   std::vector<Reservation> ranges;
   std::vector<Mapping> parts;
@@ -95,15 +95,15 @@ struct VirtualMemoryResource::Allocation {
     return total;
   }
   void give_back(AllSteps& steps) {
-    const detail::Waiting waiting;  // unmapping waits for queued work, which may be a host function
+    const detail::Waiting waiting;  // unmapping waits for queued work, including host functions
     const detail::Relaxed relaxed;
     for (Mapping& part : parts) part.unmap(steps);
     for (Reservation& range : ranges) range.free(steps);
     parts.clear();
     ranges.clear();
   }
-  /// Makes a step of `make`; when it fails, all that is here is given back, and what fails then is
-  /// noted on the error.
+  /// Calls `make`. If it throws a CUDAError, frees this allocation and attaches further errors to
+  /// it as notes.
   template <class Make>
   void or_give_back(Make make) {
     try {
@@ -127,7 +127,7 @@ struct VirtualMemoryResource::Allocations {
     const std::lock_guard lock{mutex};
     by_address.insert(std::move(node));
   }
-  detail::Mutex mutex;  // not held during calls of the driver
+  detail::Mutex mutex;  // not held during driver calls
   Map by_address;
 };
 
@@ -259,8 +259,8 @@ BufferRef VirtualMemoryResource::modify_allocation(
     const std::optional<VirtualMemoryResourceOptions>& options) {
   const VirtualMemoryResourceOptions& how = options ? *options : options_;
   const std::size_t bytes = rounded(new_size, how);
-  // Out of the table while it changes: driver calls may wait for host functions, and those for a
-  // thread that asks this object something.
+  // Removed from the table while it changes: driver calls may wait for host functions, and those
+  // for a thread that uses this object.
   auto node = allocations_->take(ptr);
   if (node.empty()) {
     throw std::invalid_argument{
@@ -281,7 +281,7 @@ BufferRef VirtualMemoryResource::modify_allocation(
   }
 }
 
-/// Makes `old` larger; a step that fails leaves it as it was. Returns what is to be given back.
+/// Grows `old`. If a step fails, `old` is unchanged. Returns the allocation to be freed.
 VirtualMemoryResource::Allocation VirtualMemoryResource::grow(
     Allocation& old, CUdeviceptr ptr, std::size_t bytes,
     const VirtualMemoryResourceOptions& how) const {
@@ -304,8 +304,8 @@ VirtualMemoryResource::Allocation VirtualMemoryResource::grow(
     made.parts.clear();
     return made;
   }
-  // No room there: the same memory, and some more, at new addresses. Mapped at both until all has
-  // gone well.
+  // The adjacent addresses are not available. Map the same memory and the additional memory at new
+  // addresses; both mappings exist until all steps succeed.
   made.ranges.clear();
   made.ranges.emplace_back(bytes, how.addr_align, 0);
   made.or_give_back([&] {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// waiting.hpp: driver calls that may wait for queued work, and what a language binding with a lock
-// of its own has to know about them.
+// waiting.hpp: hooks of a language binding around driver calls that may wait for queued work.
 #pragma once
 
 #include <atomic>
@@ -9,24 +8,24 @@
 
 namespace cucore::detail {
 
-/// What a language binding does around such a call: Python gives up the interpreter's lock, which a
-/// host function among the work waited for may need. `begin` returns what `end` is given.
+/// Functions that a language binding calls around a driver call that may block. Python releases the
+/// GIL, which a pending host function may need. The result of `begin` is passed to `end`.
 struct WaitHooks {
   void* (*begin)() noexcept;
   void (*end)(void*) noexcept;
 };
 CUCORE_EXPORT extern std::atomic<const WaitHooks*> wait_hooks;
 
-/// Host functions that may need the binding's lock: how many the driver has been given that may
-/// still run. While there are any, no call that could possibly wait is made with that lock, and
-/// that is every call that needs a lock of the driver: another thread may hold it and wait for the
-/// device, which waits for the host function.
+/// The number of enqueued host functions that may need the binding's lock and may still run. While
+/// it is not zero, a call that may block is not made with that lock held. This includes every call
+/// that takes a lock of the driver: another thread may hold it and wait for the device, which waits
+/// for the host function.
 CUCORE_EXPORT extern std::atomic<long> host_calls;
 inline bool host_calls_are_pending() noexcept {
   return host_calls.load(std::memory_order_relaxed) != 0;
 }
 
-/// For the scope of the call.
+/// Calls the hooks for the scope of a driver call.
 class Waiting {
  public:
   explicit Waiting(bool may_wait = true) noexcept

@@ -67,7 +67,7 @@ const char* result_text(CUresult code) noexcept {
   return builtin_text(code);
 }
 
-/// What the user can do next; empty if the description is sufficient.
+/// Returns a hint for the user, or an empty string if the description is sufficient.
 static const char* advice(CUresult code) noexcept {
   switch (code) {
     case CUDA_ERROR_INVALID_CONTEXT:
@@ -117,17 +117,17 @@ static bool is_kernel_fault(CUresult code) noexcept {
 
 namespace {
 
-/// An error of a fault that breaks its context: later calls in the context return the same code
-/// although they are right, and their messages refer to the first one that the user has seen.
+/// A sticky error of a context. Later calls in the context return the same code although they are
+/// correct; their messages refer to the first error that reached the user.
 struct Fault {
-  int code = 0;  // 0: none
+  int code = 0;  // 0 if none
   std::string report;
   std::string call;
 };
 
 struct FirstFault : Fault {
   std::mutex mutex;
-  Fault pending;  // whose text was made last, and that the user may not have seen
+  Fault pending;  // the last fault whose message was created; it may not have reached the user
 };
 
 FirstFault& first_fault() {  // never destroyed: threads may fail while the process exits
@@ -135,13 +135,13 @@ FirstFault& first_fault() {  // never destroyed: threads may fail while the proc
   return *instance;
 }
 
-/// "kernel k" of a report that begins with it; else empty.
+/// Returns "kernel k" of a report that begins with it, else an empty string.
 std::string faulty_kernel(const std::string& report) {
   if (!report.starts_with("kernel ")) return {};
   return report.substr(0, report.find_first_of(": ", 7));
 }
 
-/// The text that follows the name of the code, and the report of the device.
+/// Returns the text after the name of the code, including the device's report.
 std::string fault_text(CUresult code, const std::string& function) {
   const std::string report = detail::last_fault_report();
   FirstFault& first = first_fault();
@@ -164,7 +164,7 @@ void detail::fault_was_raised(int code) noexcept try {
   const std::lock_guard lock{first.mutex};
   if (code != 0 && first.pending.code == code)
     static_cast<Fault&>(first) = std::exchange(first.pending, {});
-} catch (...) {  // no memory: the next error is told as the first
+} catch (...) {  // out of memory: the next error is reported as the first
 }
 
 void detail::forget_first_fault() noexcept {

@@ -19,10 +19,10 @@ extern std::atomic<int> loader_pid;
 /// The CPU device's report about the last kernel fault; empty on a GPU.
 std::string last_fault_report();
 
-/// An error with this code reaches the user: from now on, errors of the same fault refer to it.
-/// Errors that are dropped (in destructors) are not reported here.
+/// Called when an error with this code reaches the user: later errors of the same fault refer to
+/// it. Not called for errors that are dropped in destructors.
 CUCORE_EXPORT void fault_was_raised(int code) noexcept;
-/// A context was reset or destroyed: the next fault is a new one, not the echo of the last.
+/// Called when a context is reset or destroyed: the next fault is a new one, not a repetition.
 void forget_first_fault() noexcept;
 
 }  // namespace cucore::detail

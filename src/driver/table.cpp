@@ -117,7 +117,7 @@ void reject_blocking_calls_in_host_functions(DriverTable& table) {
       &T::cuModuleUnload, &T::cuLibraryUnload, &T::cuArrayDestroy, &T::cuMipmappedArrayDestroy>();
 }
 
-/// A function that ends contexts: what broke them is no longer the cause of later errors.
+/// Wrapper of a function that destroys contexts: their faults no longer cause later errors.
 template <auto field, typename Signature = std::remove_cvref_t<decltype(DriverTable{}.*field)>>
 struct EndsContexts;
 template <auto field, typename... Args>
@@ -144,8 +144,8 @@ struct State {
   DriverInfo info;
   std::atomic<void (*)(const char*)> fallback_handler{nullptr};
   const char* (*fault_report)() = nullptr;
-  /// Records a span that began at a time, unless the name is null; returns the time, 0 if the
-  /// timeline is off.
+  /// Records a span that began at `begin`, unless `name` is null. Returns the current time, or 0 if
+  /// the timeline is disabled.
   long long (*trace)(const char* category, const char* name, long long begin) = nullptr;
 };
 
@@ -197,7 +197,8 @@ std::string join_lines(const std::vector<std::string>& tried) {
   return text;
 }
 
-/// What the CPU device wrote into its log last: why it did not start. Empty for other drivers.
+/// Returns the last message in the CPU device's log: why initialization failed. Empty for other
+/// drivers.
 std::string last_logged(const DriverLibrary& library) {
   const auto dump =
       reinterpret_cast<decltype(&::cuLogsDumpToMemory)>(library.symbol("cuLogsDumpToMemory"));
@@ -210,7 +211,7 @@ std::string last_logged(const DriverLibrary& library) {
   return line.substr(line.rfind('\n') + 1);
 }
 
-/// Why cuInit failed: the device's own words, or the variable that hides the devices.
+/// Returns why cuInit failed: the CPU device's log message, or the variable that hides the devices.
 std::string reason_for(const DriverLibrary& library, CUresult code) {
   if (std::string line = last_logged(library); !line.empty()) return ": " + line;
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");

@@ -8,11 +8,11 @@
 
 namespace cucore::detail {
 
-/// From construction to destruction, on this thread. Does nothing unless the CPU device is in use
-/// and records.
+/// Records a span from construction to destruction on this thread. No-op unless the CPU device is
+/// in use and recording is enabled.
 class CUCORE_EXPORT TraceScope {
  public:
-  /// `category` is a literal.
+  /// `category` must be a string literal.
   TraceScope(const char* category, const std::string& name);
   ~TraceScope();
   TraceScope(const TraceScope&) = delete;

@@ -247,7 +247,7 @@ std::string lines_of(const SearchReport& report) {
   return text;
 }
 
-/// The command that installs what was not found; empty where we know of none.
+/// Returns the command that installs the missing component, or an empty string if none is known.
 std::string install_command(const SearchReport& report) {
   static constexpr std::pair<std::string_view, std::string_view> kCommands[] = {
       {"nvrtc", "\"cucore[cu13]\""},     {"nvJitLink", "\"cucore[cu13]\""},
@@ -260,8 +260,8 @@ std::string install_command(const SearchReport& report) {
   return {};
 }
 
-/// One sentence that says what to do. The places are in the report: `cucore info --why` and
-/// explain() list them; here only those that were found and could not be loaded.
+/// Returns a one-sentence message with the remedy. It lists only files that were found and could
+/// not be loaded; `cucore info --why` and explain() list all searched paths.
 std::string message(const SearchReport& report) {
   std::string text = headline(report);
   if (const std::string command = install_command(report); !command.empty()) {

@@ -34,8 +34,9 @@ bool exists(Kind kind, const Candidate& candidate);
 /// the runtime without the wheel of the compiler's headers.
 bool has_included_headers(const Entry& entry, const Candidate& candidate);
 
-/// Where load_nvidia_dynamic_lib() takes a library from, or has taken it. Loads nothing. Nothing
-/// when it is not installed. A library that is there and cannot be loaded counts as found.
+/// Returns the path that load_nvidia_dynamic_lib() loads or has loaded, or std::nullopt if the
+/// library is not installed. Loads nothing. A library that exists but cannot be loaded counts as
+/// found.
 std::optional<std::string> path_of_dynamic_lib(std::string_view libname);
 
 /// Searches for the folder with the compiler's headers (crt/host_defines.h).

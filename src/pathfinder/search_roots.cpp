@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// search_roots.cpp: evaluated on the first search, not when the library is loaded.
+// search_roots.cpp: the search roots, determined on the first search, not at load time.
 #include "pathfinder/search_roots.hpp"
 
 #include <dirent.h>

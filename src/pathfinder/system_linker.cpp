@@ -41,7 +41,7 @@ struct CacheEntry {
 };
 static_assert(sizeof(CacheEntry) == 24);
 
-// The second byte of an entry's flags names the machine; the first is 3 for a glibc 2 library.
+// The second byte of an entry's flags specifies the machine; the first is 3 for a glibc 2 library.
 #if defined(__x86_64__)
 constexpr std::int32_t kMachineFlags = 0x0303;
 #elif defined(__aarch64__)

@@ -30,7 +30,7 @@ struct FatBinary {
   CUlibrary library = nullptr;  // null until the first use
   std::vector<Managed> managed;
   bool managed_ready = false;
-  bool is_reported = false;  // the reason why it cannot be loaded
+  bool is_reported = false;  // the load error has been printed
 };
 
 namespace {
@@ -114,7 +114,7 @@ void unregister_fat_binary(FatBinary* binary) noexcept {
   if (owned->library == nullptr) return;
   try {
     driver().cuLibraryUnload(owned->library);
-  } catch (const std::exception&) {  // a driver that loaded the library is loaded
+  } catch (const std::exception&) {  // cannot throw: the driver that loaded the library is loaded
   }
 }
 
@@ -211,7 +211,7 @@ cudaError_t find_variable(const void* symbol, CUdeviceptr* address, std::size_t*
     if (const auto found = r.variables.find(symbol); found != r.variables.end()) {
       binary = found->second.binary;
       name = found->second.name;
-    } else {  // a managed variable: host code passes the address that it has on the device
+    } else {  // a managed variable: host code passes its device address
       for (FatBinary* candidate : r.binaries) {
         const std::lock_guard inner{candidate->mutex};
         for (const Managed& variable : candidate->managed) {

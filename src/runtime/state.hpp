@@ -25,14 +25,14 @@ constexpr cudaError_t from(CUresult code) noexcept { return static_cast<cudaErro
 
 /// If this thread has no current context, makes the primary context of its device current.
 CUresult ensure_context();
-/// The thread's device: that of the current context, else that of cudaSetDevice, else 0.
+/// Returns the thread's device: that of the current context, else that of cudaSetDevice, else 0.
 CUresult current_device(CUdevice* device);
-/// The primary context of a device, retained on the first call.
+/// Returns the primary context of a device, retained on the first call.
 CUresult primary_context(CUdevice device, CUcontext* context);
 void release_primary_context(CUdevice device);
 void set_thread_device(CUdevice device) noexcept;
 
-/// The CUfunction of a runtime argument `const void* func`.
+/// Returns the CUfunction of a runtime argument `const void* func`.
 CUresult function_of(const void* func, CUfunction* function);
 void register_kernel(CUkernel kernel);
 /// Called when the library of these kernels is unloaded.
@@ -49,7 +49,7 @@ cudaError_t call_driver(Body&& body) noexcept {
   }
 }
 
-/// As call_driver(), with a current context.
+/// Like call_driver(), with a current context.
 template <class Body>
 cudaError_t call_with_context(Body&& body) noexcept {
   return call_driver([&](const DriverTable& table) -> cudaError_t {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// symbol.cpp: functions that take the host's shadow of a device variable, as registered by code
-// that nvcc compiled. Any other pointer is answered with cudaErrorInvalidSymbol; programs that load
-// code themselves use cudaLibraryGetGlobal.
+// symbol.cpp: functions that take the host shadow of a device variable, as registered by code that
+// nvcc compiled. For any other pointer they return cudaErrorInvalidSymbol. Programs that load code
+// themselves use cudaLibraryGetGlobal.
 #include "runtime/registration.hpp"
 
 namespace cucore::rt {
 namespace {
 
-/// Calls `body` with the address of `count` bytes at `offset` of the variable. Returns what `body`
-/// returns: it sets the thread's last error itself.
+/// Calls `body` with the address of `count` bytes at `offset` of the variable. Returns the result
+/// of `body`, which sets the thread's last error itself.
 template <class Body>
 cudaError_t with_symbol(const void* symbol, std::size_t count, std::size_t offset, Body&& body) {
   CUdeviceptr address = 0;

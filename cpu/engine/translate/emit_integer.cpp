@@ -97,13 +97,12 @@ void FunctionTranslator::carry_out(Value* c) {
   b.CreateStore(c, carry_);
 }
 
-void FunctionTranslator::emit_add_carry(const Instruction& i) {
-  const Type t = i.types[0];
-  carry_out(nullptr);
-  Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
+/// x + y, and the carry of the instruction before where `adds_carry`.
+void FunctionTranslator::write_sum_and_carry(const Instruction& i, Value* x, Value* y,
+                                             bool adds_carry) {
   Value* sum = b.CreateAdd(x, y);
   Value* c = b.CreateICmpULT(sum, x);
-  if (i.row->op == "addc") {
+  if (adds_carry) {
     Value* in = b.CreateZExt(b.CreateLoad(b.getInt1Ty(), carry_), sum->getType());
     Value* more = b.CreateAdd(sum, in);
     c = b.CreateOr(c, b.CreateICmpULT(more, sum));
@@ -111,6 +110,13 @@ void FunctionTranslator::emit_add_carry(const Instruction& i) {
   }
   if (i.has(Mod::cc)) carry_out(c);
   write(i.operands[0], sum);
+}
+
+void FunctionTranslator::emit_add_carry(const Instruction& i) {
+  const Type t = i.types[0];
+  carry_out(nullptr);
+  Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
+  write_sum_and_carry(i, x, y, i.row->op == "addc");
 }
 
 // A subtraction is the sum with the complement: CC.CF is set where nothing was borrowed. Chains of
@@ -135,16 +141,7 @@ void FunctionTranslator::emit_mad_carry(const Instruction& i) {
   const Type t = i.types[0];
   carry_out(nullptr);
   Value* p = multiply(i, read(i.operands[1], t), read(i.operands[2], t), t);
-  Value* sum = b.CreateAdd(p, read(i.operands[3], t));
-  Value* c = b.CreateICmpULT(sum, p);
-  if (i.row->op == "madc") {
-    Value* in = b.CreateZExt(b.CreateLoad(b.getInt1Ty(), carry_), sum->getType());
-    Value* more = b.CreateAdd(sum, in);
-    c = b.CreateOr(c, b.CreateICmpULT(more, sum));
-    sum = more;
-  }
-  if (i.has(Mod::cc)) carry_out(c);
-  write(i.operands[0], sum);
+  write_sum_and_carry(i, p, read(i.operands[3], t), i.row->op == "madc");
 }
 
 void FunctionTranslator::emit_mul24(const Instruction& i) {

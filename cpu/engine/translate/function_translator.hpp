@@ -242,6 +242,7 @@ class FunctionTranslator {
   Value* multiply(const Instruction& i, Value* x, Value* y, Type type);
   Value* clamped_shift(llvm::Instruction::BinaryOps op, Value* v, Value* amount);
   void carry_out(Value* c);
+  void write_sum_and_carry(const Instruction& i, Value* x, Value* y, bool adds_carry);
 
 #define CUCPU_PTX_EMIT(name) void emit_##name(const Instruction& i);
 #include "ptx_emits.inc"

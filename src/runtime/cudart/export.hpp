@@ -5,7 +5,8 @@
 
 namespace cucore::cudart {
 
-/// The stream of a function whose name ends with _ptsz: the default stream is the thread's own.
+/// Returns the stream for a function with the suffix _ptsz: null means the per-thread default
+/// stream.
 inline cudaStream_t per_thread(cudaStream_t stream) noexcept {
   return stream == nullptr ? cudaStreamPerThread : stream;
 }

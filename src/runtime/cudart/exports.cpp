@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exports.cpp: functions of libcudart that call the runtime table. Compiled once for each major
-// version, CUCORE_CUDART_MAJOR; CUCORE_CUDART_VERSION is what cudaRuntimeGetVersion returns.
+// exports.cpp: functions of libcudart that call the runtime table. Compiled once per major version,
+// CUCORE_CUDART_MAJOR. cudaRuntimeGetVersion returns CUCORE_CUDART_VERSION.
 #include <algorithm>
 
 #include "runtime/cudart/export.hpp"
@@ -14,8 +14,8 @@ static_assert(CUCORE_CUDART_VERSION == CUDART_VERSION);
 
 namespace {
 
-/// The newest version of driver functions that programs of this library may get: their signatures
-/// are those of the CUDA headers that the program was compiled with. A driver rejects versions
+/// Returns the latest version of driver functions that programs linked to this library may use. The
+/// signatures match the CUDA headers that the program was compiled with. A driver rejects versions
 /// later than its own.
 unsigned entry_point_version() {
   int driver = 0;

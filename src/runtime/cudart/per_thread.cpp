@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// per_thread.cpp: functions for code compiled with --default-stream per-thread whose stream is no
-// parameter. Copies wait for the thread's default stream, as copies of the legacy default stream
-// wait for that one.
+// per_thread.cpp: functions without a stream parameter, for code compiled with --default-stream
+// per-thread. Copies synchronize with the per-thread default stream, as copies in the legacy
+// default stream synchronize with that one.
 #include "runtime/cudart/export.hpp"
 
 using cucore::runtime;
@@ -80,7 +80,8 @@ cudaError_t cudaMemcpy3DPeer_ptds(const cudaMemcpy3DPeerParms* params) {
   return wait(runtime().cudaMemcpy3DPeerAsync(params, cudaStreamPerThread));
 }
 
-// Copies between arrays have no asynchronous form: the earlier work of the stream ends first.
+// Copies between arrays have no asynchronous form: synchronize with the stream's earlier work
+// first.
 cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t dx, size_t dy,
                                           cudaArray_const_t src, size_t sx, size_t sy, size_t width,
                                           size_t height, cudaMemcpyKind kind) {
@@ -96,7 +97,7 @@ cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t dx, size_t dy,
   return runtime().cudaMemcpyArrayToArray(dst, dx, dy, src, sx, sy, count, kind);
 }
 
-// A memset of device memory is asynchronous in every form.
+// A memset of device memory is always asynchronous.
 cudaError_t cudaMemset_ptds(void* pointer, int value, size_t count) {
   return runtime().cudaMemsetAsync(pointer, value, count, cudaStreamPerThread);
 }

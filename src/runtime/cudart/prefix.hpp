@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// prefix.hpp: converts structs of which CUDA 12 has only the first bytes.
+// prefix.hpp: converts structs whose CUDA 12 layout is a prefix of CUDA 13's.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace cucore::cudart {
 
-/// CUDA 13's form of a struct of CUDA 12: the fields that CUDA 12 lacks are zero.
+/// A CUDA 12 struct converted to CUDA 13. The fields that CUDA 12 lacks are zero.
 template <class T>
 class Prefix {
  public:
@@ -23,7 +23,7 @@ class Prefix {
   bool is_null_;
 };
 
-/// Calls `get` with CUDA 13's struct and copies the part that CUDA 12 has.
+/// Calls `get` with the CUDA 13 struct and copies the prefix that CUDA 12 has.
 template <class T, class Get>
 cudaError_t get_prefix(void* out, std::size_t bytes, Get&& get) {
   if (out == nullptr) return get(static_cast<T*>(nullptr));

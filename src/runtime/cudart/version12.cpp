@@ -132,7 +132,7 @@ cudaError_t get_properties(void* out, int device, std::size_t bytes) {
   return cudaSuccess;
 }
 
-/// CUDA 12's number of a device, -1 for the host, as a location.
+/// Converts a CUDA 12 device ordinal, or cudaCpuDeviceId (-1) for the host, to a location.
 cudaMemLocation location(int device) {
   cudaMemLocation result{};
   result.type = device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
@@ -140,7 +140,7 @@ cudaMemLocation location(int device) {
   return result;
 }
 
-/// Batched copies of CUDA 12 report the copy that failed. The driver no longer says which.
+/// Batched copies of CUDA 12 report the index of the failed copy. The driver no longer provides it.
 cudaError_t no_failed_index(cudaError_t code, std::size_t* failed) {
   if (code != cudaSuccess && failed != nullptr) *failed = SIZE_MAX;
   return code;
@@ -193,9 +193,9 @@ cudaError_t cudaThreadGetCacheConfig(cudaFuncCache* config) {
 cudaError_t cudaThreadSetCacheConfig(cudaFuncCache config) {
   return runtime().cudaDeviceSetCacheConfig(config);
 }
-cudaError_t cudaSetDoubleForDevice(double*) { return cudaSuccess; }  // every device has doubles
+cudaError_t cudaSetDoubleForDevice(double*) { return cudaSuccess; }  // all devices support double
 cudaError_t cudaSetDoubleForHost(double*) { return cudaSuccess; }
-/// Grids that span devices: no driver of CUDA 13 has them.
+/// Grids that span devices are not supported by CUDA 13 drivers.
 cudaError_t cudaLaunchCooperativeKernelMultiDevice(void*, unsigned, unsigned) {
   return cudaErrorNotSupported;
 }
@@ -415,7 +415,7 @@ cudaError_t cudaWaitExternalSemaphoresAsync_v2_ptsz(const cudaExternalSemaphore_
   return runtime().cudaWaitExternalSemaphoresAsync(semaphores, params, count, per_thread(stream));
 }
 
-// ---- graphs: functions without _v2 have no data of edges
+// ---- graphs: functions without _v2 have no edge data
 
 cudaError_t add_dependencies_12(cudaGraph_t graph, const cudaGraphNode_t* sources,
                                 const cudaGraphNode_t* targets, size_t count)

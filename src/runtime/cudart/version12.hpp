@@ -107,11 +107,11 @@ static_assert(sizeof(DeviceProp) == 1032 && offsetof(DeviceProp, major) == 360 &
               offsetof(DeviceProp, surfaceAlignment) == 568 &&
               offsetof(DeviceProp, sharedMemPerBlockOptin) == 696);
 
-/// CUDA 11 ended the struct here. The symbol without _v2 still fills only that part.
+/// The end of the struct in CUDA 11. The symbol without _v2 fills only that part.
 inline constexpr std::size_t kDeviceProp11Bytes = offsetof(DeviceProp, hostRegisterSupported);
 static_assert(kDeviceProp11Bytes == 728);
 
-// CUDA 13 appended fields to the structs below: CUDA 12's layout is the beginning of CUDA 13's.
+// CUDA 13 appended fields to the structs below: CUDA 12's layout is a prefix of CUDA 13's.
 inline constexpr std::size_t kPointerAttributesBytes = 24;
 inline constexpr std::size_t kResourceDescBytes = 64;
 inline constexpr std::size_t kResourceViewDescBytes = 48;

@@ -66,6 +66,27 @@ TEST_F(GraphNodeTest, AKernelNodeIsChangedInTheDefinitionAndInTheGraph) {
   EXPECT_EQ(node.kernel().grid.x, 2u);
 }
 
+TEST_F(GraphNodeTest, InstantiatedKernelNodeKeepsItsLaunchAttributes) {
+  CUdeviceptr ptr = buffer_.handle();
+  int value = 7;
+  unsigned n = kCount;
+  void* arguments[] = {&ptr, &value, &n};
+  const GraphNodeRef plain{graph_.add_launch({}, config_, *kernel_, buffer_, 5, kCount)};
+  LaunchConfig cooperative = config_;
+  cooperative.is_cooperative = true;
+  const CUgraphNode before[] = {plain.handle()};
+  const GraphNodeRef grid{graph_.add_launch(before, cooperative, *kernel_, other_, 5, kCount)};
+  const Graph graph = graph_.instantiate();
+  const ExecutableNodeRef in_graph{graph.handle(), plain};
+  EXPECT_THROW(in_graph.set_kernel(cooperative, *kernel_, arguments), std::invalid_argument);
+  LaunchConfig clusters = config_;
+  clusters.cluster = Dim3{2, 1, 1};
+  EXPECT_THROW(in_graph.set_kernel(clusters, *kernel_, arguments), std::invalid_argument);
+  ExecutableNodeRef{graph.handle(), grid}.set_kernel(cooperative, *kernel_, arguments);
+  graph.launch(stream_);
+  EXPECT_EQ(first_of(buffer_), 7);
+}
+
 TEST_F(GraphNodeTest, CopiesAndFillsAreChanged) {
   const GraphNodeRef fill{graph_.add_memset({}, {buffer_.handle(), 0, 1, 4, kCount, 1})};
   const CUgraphNode before[] = {fill.handle()};
