@@ -199,7 +199,8 @@ nb::object view_of(nb::handle cls, Described& array, DLDevice device, PyObject* 
   const bool is_named = array.elements.bits <= 255;
   t.dtype = {static_cast<std::uint8_t>(array.elements.code),
              static_cast<std::uint8_t>(is_named ? array.elements.bits : 0), 1};
-  nb::object view = make_view(cls, t, array.readonly, exporter, {});
+  nb::object view = nb::steal(make_view(reinterpret_cast<PyTypeObject*>(cls.ptr()), t, exporter,
+                                        {.is_readonly = array.readonly}));
   if (!is_named)
     view.attr("_dl_type") = nb::make_tuple(array.elements.code, array.elements.bits, 1);
   if (array.strides && array.shape.empty()) view.attr("strides") = nb::make_tuple();

@@ -182,6 +182,20 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
   return resource.attr("allocate")(nb::handle{size}, nb::arg("stream") = stream_object);
 }
 
+namespace {
+
+/// A Buffer object for memory of a pool where none is kept.
+[[gnu::noinline, maybe_unused]] PyObject* new_buffer(CUdeviceptr ptr, std::size_t size, Loan* loan,
+                                                     PyObject* resource) {
+  PyBuffer made{ptr, size, LoanHolder{loan}, nb::borrow(resource)};
+  nb::object buffer = nb::inst_alloc(reinterpret_cast<PyObject*>(usual.buffer_type));
+  new (&value_at<PyBuffer>(buffer.ptr(), usual.buffer_at)) PyBuffer{std::move(made)};
+  nb::inst_mark_ready(buffer);
+  return buffer.release().ptr();
+}
+
+}  // namespace
+
 PyObject* allocate_usually([[maybe_unused]] nb::handle resource, [[maybe_unused]] nb::handle native,
                            [[maybe_unused]] PyObject* size, [[maybe_unused]] PyObject* stream) {
 #ifdef Py_GIL_DISABLED  // another thread may close any of these
@@ -197,18 +211,15 @@ PyObject* allocate_usually([[maybe_unused]] nb::handle resource, [[maybe_unused]
   if (from.plain == nullptr || call == nullptr) return nullptr;
   CUdeviceptr ptr = 0;
   const auto count = static_cast<std::size_t>(bytes);
-  LoanHolder loan{Loan::take(*on, from.resource)};
-  if (call(&ptr, count, from.plain, on->handle()) != CUDA_SUCCESS) return nullptr;
-  if (PyObject* const spare = buffer_spares.take()) [[likely]] {
-    new (&value_at<PyBuffer>(spare, usual.buffer_at))
-        PyBuffer{ptr, count, std::move(loan), nb::borrow(resource)};
-    return spare;
-  }
-  PyBuffer made{ptr, count, std::move(loan), nb::borrow(resource)};
-  nb::object buffer = nb::inst_alloc(reinterpret_cast<PyObject*>(usual.buffer_type));
-  new (&value_at<PyBuffer>(buffer.ptr(), usual.buffer_at)) PyBuffer{std::move(made)};
-  nb::inst_mark_ready(buffer);
-  return buffer.release().ptr();
+  Loan* const loan = Loan::take(*on, from.resource);  // nothing throws while it is held here
+  if (call(&ptr, count, from.plain, on->handle()) != CUDA_SUCCESS) [[unlikely]]
+    return loan->give_back(), nullptr;
+  PyObject* const spare = buffer_spares.take();
+  if (spare == nullptr) [[unlikely]]
+    return new_buffer(ptr, count, loan, resource.ptr());
+  new (&value_at<PyBuffer>(spare, usual.buffer_at))
+      PyBuffer{ptr, count, LoanHolder{loan}, nb::borrow(resource)};
+  return spare;
 #endif
 }
 

@@ -2,9 +2,13 @@
 // loan.cpp: shared ownership of a stream and a pool by open buffers.
 #include "loan.hpp"
 
+#include <new>
+#include <utility>
+
 namespace cucore::python {
 
 constinit Loan* Loan::first_ = nullptr;
+constinit void* Loan::unused_ = nullptr;
 constinit MemoryLine memory_line;
 
 Loan::Loan(const Stream& on, const std::shared_ptr<MemoryResource>& from)
@@ -21,6 +25,18 @@ Loan* Loan::find_or_make(const Stream& stream, const std::shared_ptr<MemoryResou
     return memory_line.last_loan = loan;
   }
   return first_ = memory_line.last_loan = new Loan{stream, resource};
+}
+
+void* Loan::operator new(std::size_t size) {
+  if (void* const memory = std::exchange(unused_, nullptr)) return memory;
+  return ::operator new(size);
+}
+
+void Loan::operator delete(void* memory) noexcept {
+  if (unused_ == nullptr)
+    unused_ = memory;
+  else
+    ::operator delete(memory);
 }
 
 void Loan::end() noexcept {

@@ -2,6 +2,7 @@
 // loan.hpp: shared ownership of a stream and a pool by open buffers.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "cucore/memory_resource.hpp"
@@ -43,10 +44,14 @@ class Loan {
   Loan(const Stream& on, const std::shared_ptr<MemoryResource>& from);
   static Loan* find_or_make(const Stream& stream, const std::shared_ptr<MemoryResource>& resource);
   void end() noexcept;
+  // A loop that allocates and frees one buffer makes and destroys one of these each time.
+  static void* operator new(std::size_t size);
+  static void operator delete(void* memory) noexcept;
 
   unsigned users_ = 1;
   Loan* next_;
-  static constinit Loan* first_;  // list of all loans
+  static constinit Loan* first_;   // list of all of them
+  static constinit void* unused_;  // the memory of a destroyed one, or null
 };
 
 using LoanHolder = std::unique_ptr<Loan, Loan::GiveBack>;

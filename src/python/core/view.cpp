@@ -23,32 +23,36 @@ constexpr std::int32_t kFewDimensions = 4;
 
 /// Where memory lies and how it is laid out; what each field means is said in _strided.py. A view
 /// of another library's array holds that as numbers, and makes an object of each when it is first
-/// read: most views are made to read an address and a shape.
+/// read: most views are made to read an address and a shape. What making and freeing such a view
+/// looks at comes first, in few lines of memory.
 struct View {
-  PyObject_HEAD PyObject* ptr;
-  PyObject* shape;
-  PyObject* strides;
-  PyObject* device_id;
-  PyObject* is_device_accessible;
-  PyObject* readonly;
-  PyObject* exporting_obj;
-  PyObject* dl_type;
-  PyObject* dl_device;
-  PyObject* dtype;
-  PyObject* owner;
+  PyObject_HEAD PyObject* exporting_obj;
   PyObject* weak;
   std::int64_t* lent;  // shape and strides of a tensor that C code has borrowed; null before
-  std::size_t lent_rank;
+  std::int64_t* many;  // extents and strides of more dimensions than `few` holds
+  bool has_objects;    // one of the fields at the end has been set
   // What fields that are null are made of.
   bool has_numbers;
   bool is_packed;       // no strides
   bool may_be_managed;  // the driver has not been asked
+  bool is_readonly;
   std::int32_t rank;
   DLDevice device;
   DLDataType type;
   std::uintptr_t address;
   std::int64_t few[2 * kFewDimensions];  // extents, then strides
-  std::int64_t* many;                    // the same for more dimensions
+  std::size_t lent_rank;
+  // Made when they are read.
+  PyObject* ptr;
+  PyObject* shape;
+  PyObject* strides;
+  PyObject* device_id;
+  PyObject* is_device_accessible;
+  PyObject* readonly;
+  PyObject* dl_type;
+  PyObject* dl_device;
+  PyObject* dtype;
+  PyObject* owner;
 };
 
 constexpr std::size_t kFields[] = {
@@ -80,8 +84,10 @@ struct Spares {
   PyObject* first = nullptr;
   unsigned count = 0;
 
-  /// The next one, which a spare names where the address of a view is.
-  static PyObject*& next(PyObject* object) noexcept { return reinterpret_cast<View*>(object)->ptr; }
+  /// The next one, which a spare names where a view has what it keeps.
+  static PyObject*& next(PyObject* object) noexcept {
+    return reinterpret_cast<View*>(object)->exporting_obj;
+  }
   bool keep(PyObject* object) noexcept {
     if (Py_TYPE(object) != type || count == kMost) return false;
     next(object) = std::exchange(first, object);
@@ -108,28 +114,33 @@ void free_view(PyObject* self) {
 
 void dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
+  auto* const view = reinterpret_cast<View*>(self);
+#ifndef Py_GIL_DISABLED
+  // The usual one: nothing was made of its numbers, and what it keeps lives on.
+  if (PyObject* const kept = view->exporting_obj;
+      !view->has_objects && view->weak == nullptr && view->lent == nullptr &&
+      view->many == nullptr && kept != nullptr && Py_REFCNT(kept) > 1) [[likely]] {
+    Py_DECREF(kept);
+    view->exporting_obj = nullptr;
+    if (!spares.keep(self)) free_view(self);
+    return;
+  }
+#endif
   Py_TRASHCAN_BEGIN(self, dealloc)  // what a view keeps may be a view, and so on
-      auto* const view = reinterpret_cast<View*>(self);
-  if (view->weak != nullptr) PyObject_ClearWeakRefs(self);
+      if (view->weak != nullptr) PyObject_ClearWeakRefs(self);
   clear(self);
+  view->has_objects = false;
   if (view->lent != nullptr) PyMem_Free(std::exchange(view->lent, nullptr));
   if (view->many != nullptr) PyMem_Free(std::exchange(view->many, nullptr));
   if (!spares.keep(self)) free_view(self);
   Py_TRASHCAN_END
 }
 
-#define CUCORE_MEMBER(name, place) \
-  { name, T_OBJECT_EX, offsetof(View, place), 0, nullptr }
 PyMemberDef members[] = {
-    CUCORE_MEMBER("is_device_accessible", is_device_accessible),
-    CUCORE_MEMBER("readonly", readonly),
-    CUCORE_MEMBER("exporting_obj", exporting_obj),
-    CUCORE_MEMBER("_dtype", dtype),
-    CUCORE_MEMBER("_owner", owner),
+    {"exporting_obj", T_OBJECT_EX, offsetof(View, exporting_obj), 0, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(View, weak), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
-#undef CUCORE_MEMBER
 
 /// (code, bits, lanes); those of ordinary elements are made once.
 nb::object dl_type_tuple(const DLDataType& type) {
@@ -196,6 +207,13 @@ nb::object make_field(View* view, std::size_t offset) {
     }
     case offsetof(View, dl_type):
       return dl_type_tuple(view->type);
+    case offsetof(View, is_device_accessible):
+      return nb::borrow(view->device.device_type != kDLCPU ? Py_True : Py_False);
+    case offsetof(View, readonly):
+      return nb::borrow(view->is_readonly ? Py_True : Py_False);
+    case offsetof(View, dtype):  // made in Python, of the type of DLPack
+    case offsetof(View, owner):  // there is none but what is exported
+      return nb::none();
     default:
       return device_tuple(view);
   }
@@ -208,6 +226,7 @@ PyObject* field_object(PyObject* self, std::size_t offset) {
   if (place == nullptr && view->has_numbers) {
     nb::object made = make_field(view, offset);
     if (!made.is_valid()) throw nb::python_error();
+    view->has_objects = true;
     if (place == nullptr) place = made.release().ptr();  // an exporter that was asked may have read
   }
   return place;
@@ -232,6 +251,7 @@ int set_field(PyObject* self, PyObject* value, void* closure) noexcept {
     return -1;
   }
   const nb::ft_object_guard alone{nb::handle{self}};
+  reinterpret_cast<View*>(self)->has_objects = true;
   PyObject* const old =
       std::exchange(field(self, reinterpret_cast<std::uintptr_t>(closure)), Py_NewRef(value));
   Py_XDECREF(old);
@@ -247,6 +267,10 @@ PyGetSetDef fields[] = {
                  "Distances in elements, a tuple; None where the exporter gave none: packed in C "
                  "order."),
     CUCORE_FIELD("device_id", device_id, "The number of the CUDA device; -1 for host memory."),
+    CUCORE_FIELD("is_device_accessible", is_device_accessible, nullptr),
+    CUCORE_FIELD("readonly", readonly, nullptr),
+    CUCORE_FIELD("_dtype", dtype, nullptr),
+    CUCORE_FIELD("_owner", owner, nullptr),
     CUCORE_FIELD("_dl_type", dl_type, nullptr),
     CUCORE_FIELD("_dl_device", dl_device, nullptr),
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -255,44 +279,39 @@ PyGetSetDef fields[] = {
 
 }  // namespace
 
-nb::object make_view(nb::handle type, const DLTensor& t, bool readonly, PyObject* exporter,
-                     nb::object owner) {
-  auto* python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
-  PyObject* const spare = python_type == spares.type ? spares.take() : nullptr;
-  nb::object object =  // all of it is zero; a spare is not known to the collector
-      nb::steal(spare != nullptr ? spare : python_type->tp_alloc(python_type, 0));
-  if (!object.is_valid()) throw nb::python_error();
-  auto* view = reinterpret_cast<View*>(object.ptr());
+PyObject* make_view(PyTypeObject* type, const DLTensor& t, PyObject* exporter, Traits traits) {
+  PyObject* const spare = type == spares.type ? spares.take() : nullptr;
+  // All of a new one is zero. A spare is not known to the collector.
+  PyObject* const object = spare != nullptr ? spare : type->tp_alloc(type, 0);
+  if (object == nullptr) throw nb::python_error();
+  auto* view = reinterpret_cast<View*>(object);
   const auto rank = static_cast<std::size_t>(t.ndim);
   std::int64_t* numbers = view->few;
-  if (t.ndim > kFewDimensions) {
+  if (t.ndim > kFewDimensions) [[unlikely]] {
     numbers = view->many =
         static_cast<std::int64_t*>(PyMem_Malloc(2 * rank * sizeof(std::int64_t)));
-    if (numbers == nullptr) throw std::bad_alloc{};
+    if (numbers == nullptr) {
+      if (spare != nullptr) PyObject_GC_Track(spare);
+      Py_DECREF(object);
+      throw std::bad_alloc{};
+    }
   }
-  view->is_packed = t.strides == nullptr || t.ndim == 0;
+  const bool is_packed = t.strides == nullptr || t.ndim == 0;
   for (std::size_t i = 0; i < rank; ++i) {
     numbers[i] = t.shape[i];
-    numbers[rank + i] = view->is_packed ? 0 : t.strides[i];
+    numbers[rank + i] = is_packed ? 0 : t.strides[i];
   }
+  view->has_numbers = true;
+  view->is_packed = is_packed;
+  view->may_be_managed = traits.may_be_managed;
+  view->is_readonly = traits.is_readonly;
   view->rank = t.ndim;
   view->device = t.device;
   view->type = t.dtype;
   view->address = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-  view->has_numbers = true;
-  view->may_be_managed = false;
-  view->is_device_accessible = Py_NewRef(t.device.device_type != kDLCPU ? Py_True : Py_False);
-  view->readonly = Py_NewRef(readonly ? Py_True : Py_False);
   view->exporting_obj = Py_NewRef(exporter);
-  view->dtype = Py_NewRef(Py_None);
-  view->owner = owner.is_valid() ? owner.release().ptr() : Py_NewRef(Py_None);
-  if (spare != nullptr) PyObject_GC_Track(spare);
-  return object;
-}
-
-nb::object make_device_view(nb::handle type, const DLTensor& tensor, PyObject* exporter) {
-  nb::object object = make_view(type, tensor, false, exporter, {});
-  reinterpret_cast<View*>(object.ptr())->may_be_managed = true;
+  if (spare != nullptr) [[likely]]
+    PyObject_GC_Track(spare);
   return object;
 }
 
@@ -361,18 +380,24 @@ void lend_view(PyObject* object, DLTensor* out) {
 
 namespace {
 
+PyObject* stream_ptr_name = nullptr;  // the keyword, as the interpreter passes it
+
 /// from_any_interface(cls, obj, stream_ptr=None)
 PyObject* from_any_interface(PyObject* cls, PyObject* const* args, Py_ssize_t nargs,
                              PyObject* kwnames) {
-  static const Names<2> names{"obj", "stream_ptr"};
   std::array<PyObject*, 2> given;
-  parse("from_any_interface", names, 2, 1, args, nargs, kwnames, given);
-  const nb::handle type{cls};
-  PyObject* const stream = given[1] != nullptr ? given[1] : Py_None;
-  nb::object view = is_numpy_array(given[0]) ? view_of_numpy(type, given[0])
-                                             : view_of_foreign(type, given[0], stream);
-  if (view.is_none()) view = view_of_any(type, nb::handle{given[0]}, nb::handle{stream});
-  return view.release().ptr();
+  if (nargs == 1 && kwnames != nullptr && PyTuple_GET_SIZE(kwnames) == 1 &&
+      PyTuple_GET_ITEM(kwnames, 0) == stream_ptr_name) [[likely]] {
+    given = {args[0], args[1]};
+  } else {
+    static const Names<2> names{"obj", "stream_ptr"};
+    parse("from_any_interface", names, 2, 1, args, nargs, kwnames, given);
+    if (given[1] == nullptr) given[1] = Py_None;
+  }
+  if (PyObject* const view =
+          view_of_known(reinterpret_cast<PyTypeObject*>(cls), given[0], given[1])) [[likely]]
+    return view;
+  return view_of_any(nb::handle{cls}, nb::handle{given[0]}, nb::handle{given[1]}).release().ptr();
 }
 
 constexpr const char* kFromAnyInterface = "from_any_interface";
@@ -426,7 +451,12 @@ nb::object take_view(nb::handle type, nb::handle capsule, PyObject* exporter) {
   ImportedTensor imported = import_dlpack(capsule);
   auto* owner = new std::shared_ptr<void>(std::move(imported.owner));
   nb::capsule held(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-  return make_view(type, imported.tensor, imported.readonly, exporter, std::move(held));
+  nb::object view =
+      nb::steal(make_view(reinterpret_cast<PyTypeObject*>(type.ptr()), imported.tensor, exporter,
+                          {.is_readonly = imported.readonly}));
+  field(view.ptr(), offsetof(View, owner)) = held.release().ptr();
+  reinterpret_cast<View*>(view.ptr())->has_objects = true;
+  return view;
 }
 
 void bind_view(nb::module_& m) {
@@ -446,6 +476,7 @@ void bind_view(nb::module_& m) {
   if (!type.is_valid()) throw nb::python_error();
   view_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
   m.attr("_View") = type;
+  stream_ptr_name = PyUnicode_InternFromString("stream_ptr");
   // Told of StridedMemoryView: its objects are kept when they are freed.
   m.def("_keep_views_of", []([[maybe_unused]] nb::handle cls) {
 #if !defined(Py_GIL_DISABLED) && !defined(Py_REF_DEBUG) && !defined(Py_TRACE_REFS)

@@ -6,24 +6,25 @@
 
 namespace cucore::python {
 
-/// A new view of class `type`. Shape and strides are copied; `exporter` and `owner` (may be
-/// invalid) are kept. Its attributes become Python objects when they are first read.
-nb::object make_view(nb::handle type, const DLTensor& tensor, bool readonly, PyObject* exporter,
-                     nb::object owner);
-/// The same for memory of a CUDA device that may be managed: who reads the device asks the driver.
-nb::object make_device_view(nb::handle type, const DLTensor& tensor, PyObject* exporter);
+/// What a tensor does not say of itself.
+struct Traits {
+  bool is_readonly = false;
+  bool may_be_managed = false;  ///< memory of a CUDA device: who reads the device asks the driver
+};
+/// A new view of class `type`. Shape and strides are copied; `exporter` is kept. Its attributes
+/// become Python objects when they are first read.
+PyObject* make_view(PyTypeObject* type, const DLTensor& tensor, PyObject* exporter,
+                    Traits traits = {});
 
 /// A view of what a capsule of DLPack holds, which is taken over; `exporter` is kept.
 nb::object take_view(nb::handle type, nb::handle capsule, PyObject* exporter);
 
-/// Exactly numpy.ndarray.
-bool is_numpy_array(PyObject* object);
-/// A view of such an array; None for elements that DLPack does not know.
-nb::object view_of_numpy(nb::handle type, PyObject* array);
-
-/// A view of a tensor of PyTorch or an array of CuPy, ready for work on a stream (-1: no ordering);
-/// None for anything else, or anything out of the ordinary, which is then asked by DLPack.
-nb::object view_of_foreign(nb::handle type, PyObject* object, PyObject* stream_ptr);
+/// A view of an array of NumPy, a tensor of PyTorch or an array of CuPy, ready for work on a stream
+/// (-1: no ordering). Null for anything else, or anything out of the ordinary, which is then asked
+/// by DLPack. An object of a derived class may mean something else, and is asked so, too.
+PyObject* view_of_known(PyTypeObject* type, PyObject* object, PyObject* stream_ptr);
+/// The same for an array of NumPy.
+PyObject* view_of_numpy(PyTypeObject* type, PyObject* array);
 
 /// A view by whichever protocol an object has: DLPack or an array interface. BufferError.
 nb::object view_of_any(nb::handle type, nb::handle object, nb::handle stream_ptr);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// view_foreign.cpp: tensors of PyTorch and CuPy, asked for what a view needs without their DLPack
-// export, which costs them microseconds.
+// view_foreign.cpp: arrays that views know by their class: those of NumPy (view_numpy.cpp), and
+// tensors of PyTorch and CuPy, asked for what a view needs without their DLPack export, which costs
+// them microseconds.
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kMostDimensions = 64;
 
-enum class Library : char { other, torch, cupy };
+enum class Library : char { other, numpy, torch, cupy };
 
 bool is_named(PyTypeObject* type, const char* module, const char* name) {
   const nb::handle handle{reinterpret_cast<PyObject*>(type)};
@@ -24,15 +25,29 @@ bool is_named(PyTypeObject* type, const char* module, const char* name) {
          PyUnicode_CompareWithASCIIString(what.ptr(), name) == 0;
 }
 
-/// Classes derived from theirs may mean something else, and are asked by DLPack.
-Library library_of(PyObject* object) {
+/// The classes themselves, once the table has them (and keeps them alive); null before.
+struct Classes {
+  PyTypeObject *numpy = nullptr, *torch = nullptr, *cupy = nullptr;
+};
+constinit Classes classes;  // guarded by the GIL
+
+Library library_of(PyTypeObject* type) {
   static TypeTable<Library> known;
-  PyTypeObject* type = Py_TYPE(object);
   if (const Library* answer = known.find(type)) return *answer;
-  const Library answer = is_named(type, "torch", "Tensor")   ? Library::torch
-                         : is_named(type, "cupy", "ndarray") ? Library::cupy
-                                                             : Library::other;
+  const Library answer = std::strcmp(type->tp_name, "numpy.ndarray") == 0 ? Library::numpy
+                         : is_named(type, "torch", "Tensor")              ? Library::torch
+                         : is_named(type, "cupy", "ndarray")              ? Library::cupy
+                                                                          : Library::other;
   known.add(type, answer);
+#ifndef Py_GIL_DISABLED
+  if (known.find(type) != nullptr && answer != Library::other) {
+    if (classes.numpy == nullptr && classes.torch == nullptr && classes.cupy == nullptr)
+      at_exit([] { classes = {}; });
+    (answer == Library::numpy   ? classes.numpy
+     : answer == Library::torch ? classes.torch
+                                : classes.cupy) = type;
+  }
+#endif
   return answer;
 }
 
@@ -224,114 +239,249 @@ const DLPackExchangeAPI* torch_exchange(PyObject* tensor) {
   return table;
 }
 
-/// The view by those functions; none where the tensor is not a plain one, and is asked otherwise.
-nb::object view_by_exchange(nb::handle type, PyObject* tensor, PyObject* stream_ptr,
-                            const DLPackExchangeAPI& exchange) {
-  DLTensor t{};
-  if (exchange.dltensor_from_py_object_no_sync(tensor, &t) != 0) return PyErr_Clear(), nb::none();
+/// Whether a stream argument is -1: no ordering. Python has one object for it.
+bool is_unordered(PyObject* stream_ptr) {
+  static PyObject* const minus_one = PyLong_FromLong(-1);
+  return stream_ptr == minus_one || (PyLong_Check(stream_ptr) && integer(stream_ptr) == -1);
+}
+
+/// The view by those functions; null where the tensor is not a plain one, and is asked otherwise.
+PyObject* view_by_exchange(PyTypeObject* type, PyObject* tensor, PyObject* stream_ptr,
+                           const DLPackExchangeAPI& exchange) {
+  DLTensor t;
+  if (exchange.dltensor_from_py_object_no_sync(tensor, &t) != 0) return PyErr_Clear(), nullptr;
   const bool is_plain =
       t.dtype.lanes == 1 && t.byte_offset == 0 &&
       (t.dtype.code <= kDLFloat || t.dtype.code == kDLBfloat || t.dtype.code == kDLBool);
-  if (!is_plain || t.ndim > kMostDimensions) return nb::none();
+  if (!is_plain || t.ndim > kMostDimensions) return nullptr;
   if (t.device.device_type == kDLCUDA) {
-    if (!PyLong_Check(stream_ptr)) return nb::none();
-    if (const std::int64_t consumer = integer(stream_ptr); consumer != -1) {
+    if (!is_unordered(stream_ptr)) {
+      if (!PyLong_Check(stream_ptr)) return nullptr;
       void* producer = nullptr;
+      const std::int64_t consumer = integer(stream_ptr);
       if (exchange.current_work_stream(kDLCUDA, t.device.device_id, &producer) != 0)
-        return PyErr_Clear(), nb::none();
+        return PyErr_Clear(), nullptr;
       order(reinterpret_cast<std::int64_t>(producer), consumer);
     }
   } else if (t.device.device_type != kDLCPU) {
-    return nb::none();
+    return nullptr;
   }
-  return make_view(type, t, false, tensor, {});
+  return make_view(type, t, tensor);
 }
 
-nb::object view_of_torch(nb::handle type, PyObject* tensor, PyObject* stream_ptr) {
-  static Name requires_grad{"requires_grad"}, layout{"layout"}, dtype{"dtype"}, is_cuda{"is_cuda"},
-      is_cpu{"is_cpu"}, get_device{"get_device"}, shape{"shape"}, stride{"stride"},
-      data_ptr{"data_ptr"};
+/// The same by the attributes of a tensor.
+[[gnu::noinline]] PyObject* view_by_attributes(PyTypeObject* type, PyObject* tensor,
+                                               PyObject* stream_ptr) {
+  static Name layout{"layout"}, dtype{"dtype"}, is_cuda{"is_cuda"}, is_cpu{"is_cpu"},
+      get_device{"get_device"}, shape{"shape"}, stride{"stride"}, data_ptr{"data_ptr"};
   static const nb::handle strided = nb::getattr(nb::module_::import_("torch"), "strided").release();
   static ElementTypes types;
-  if (!requires_grad.of(tensor).is(Py_False)) return nb::none();
-  if (const DLPackExchangeAPI* exchange = torch_exchange(tensor); exchange != nullptr) {
-    nb::object view = view_by_exchange(type, tensor, stream_ptr, *exchange);
-    if (!view.is_none()) return view;
-  }
   DLTensor t{};
   if (!layout.of(tensor).is(strided) || !types.find(dtype.of(tensor), &t.dtype, torch_type))
-    return nb::none();
+    return nullptr;
   if (is_cuda.of(tensor).is(Py_True)) {
-    if (!PyLong_Check(stream_ptr)) return nb::none();
+    if (!PyLong_Check(stream_ptr)) return nullptr;
     const std::int64_t device = integer(get_device.call(tensor).ptr());
-    if (!order_after_torch(device, integer(stream_ptr))) return nb::none();
+    if (!order_after_torch(device, integer(stream_ptr))) return nullptr;
     t.device = {kDLCUDA, static_cast<std::int32_t>(device)};
   } else if (is_cpu.of(tensor).is(Py_True)) {
     t.device = {kDLCPU, 0};
   } else {
-    return nb::none();
+    return nullptr;
   }
   std::int64_t extents[kMostDimensions];
   std::int64_t steps[kMostDimensions];
   std::int32_t rank = 0;
   if (!integers(shape.of(tensor).ptr(), extents, &t.ndim) ||
       !integers(stride.call(tensor).ptr(), steps, &rank) || rank != t.ndim)
-    return nb::none();
+    return nullptr;
   t.shape = extents;
   t.strides = steps;
   const nb::object address = data_ptr.call(tensor);
   t.data = PyLong_AsVoidPtr(address.ptr());
   if (t.data == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
-  return make_view(type, t, false, tensor, {});
+  return make_view(type, t, tensor);
 }
 
-nb::object view_of_cupy(nb::handle type, PyObject* array, PyObject* stream_ptr) {
-  static Name data{"data"}, ptr{"ptr"}, device_id{"device_id"}, shape{"shape"}, strides{"strides"},
-      dtype{"dtype"}, is_packed{"_c_contiguous"};
-  static ElementTypes types;
-  DLTensor t{};
-  // Ordering after CuPy's stream is left to its own export.
-  if (!PyLong_Check(stream_ptr) || integer(stream_ptr) != -1 ||
-      !types.find(dtype.of(array), &t.dtype, numpy_type))
-    return nb::none();
-  const nb::object memory = data.of(array);
-  const nb::object address = ptr.of(memory.ptr());
-  t.data = PyLong_AsVoidPtr(address.ptr());
-  if (t.data == nullptr) return PyErr_Clear(), nb::none();
-  t.device = {kDLCUDA, static_cast<std::int32_t>(integer(device_id.of(memory.ptr()).ptr()))};
-  std::int64_t extents[kMostDimensions];
-  std::int64_t steps[kMostDimensions];
-  std::int32_t rank = 0;
-  if (!integers(shape.of(array).ptr(), extents, &t.ndim)) return nb::none();
-  // CuPy makes a tuple of its strides for every reader, and knows whether they say anything.
-  if (!is_packed.is_true_of(array) || !packed_strides(extents, t.ndim, steps)) {
-    if (!integers(strides.of(array).ptr(), steps, &rank) || rank != t.ndim) return nb::none();
-    for (std::int32_t i = 0; i < rank; ++i) {
-      if (steps[i] % (t.dtype.bits / 8) != 0) return nb::none();
-      steps[i] /= t.dtype.bits / 8;
-    }
+PyObject* view_of_torch(PyTypeObject* type, PyObject* tensor, PyObject* stream_ptr) {
+  static Name requires_grad{"requires_grad"};
+  if (!requires_grad.of(tensor).is(Py_False)) return nullptr;
+  if (const DLPackExchangeAPI* exchange = torch_exchange(tensor); exchange != nullptr) {
+    if (PyObject* const view = view_by_exchange(type, tensor, stream_ptr, *exchange)) return view;
   }
-  t.shape = extents;
-  t.strides = steps;
-  return make_device_view(type, t, array);
+  return view_by_attributes(type, tensor, stream_ptr);
+}
+
+/// The fields of an array of CuPy and of its pointer to memory. They are no public interface: they
+/// are read once the attributes of an array have confirmed them.
+struct CupyArray {
+  struct Numbers {  // std::vector
+    std::int64_t *begin, *end, *limit;
+    [[nodiscard]] bool are(const std::int64_t* values, std::int32_t count) const {
+      const auto bytes = static_cast<std::size_t>(count) * sizeof(std::int64_t);
+      const auto first = reinterpret_cast<std::uintptr_t>(begin);
+      // Compared before it is followed: other fields would not be three addresses in a row.
+      return first > 4096 && first % alignof(std::int64_t) == 0 &&
+             reinterpret_cast<std::uintptr_t>(end) == first + bytes && limit >= end &&
+             std::memcmp(begin, values, bytes) == 0;
+    }
+  };
+  PyObject_HEAD void* functions;
+  PyObject* weak;
+  std::int64_t size;
+  Numbers shape;
+  Numbers strides;  // in bytes
+  int is_c_contiguous, is_f_contiguous, has_short_index;
+  PyObject* dtype;
+  PyObject* data;
+  PyObject* base;
+};
+struct CupyMemory {
+  PyObject_HEAD void* functions;
+  std::intptr_t ptr;
+  int device_id;
+  PyObject* memory;
+};
+
+class Cupy {
+ public:
+  PyObject* view(PyTypeObject* type, PyObject* array, PyObject* stream_ptr) {
+    // Ordering after CuPy's stream is left to its own export.
+    if (!is_unordered(stream_ptr)) return nullptr;
+    DLTensor t{};
+    std::int64_t extents[kMostDimensions];
+    std::int64_t steps[kMostDimensions];
+    const bool is_confirmed = Py_TYPE(array) == array_type_ && array_type_ == classes.cupy;
+    if (!is_confirmed || !read_fields(array, &t, steps)) {
+      t.shape = extents;
+      if (!read_attributes(array, &t, steps)) return nullptr;
+    }
+    t.strides = steps;
+    return make_view(type, t, array, {.may_be_managed = true});
+  }
+
+ private:
+  /// Strides in elements instead of bytes; false where they are no multiples of the element size.
+  static bool divide(const std::int64_t* bytes, const DLTensor& t, std::int64_t* out) {
+    const std::int64_t size = t.dtype.bits / 8;
+    for (std::int32_t i = 0; i < t.ndim; ++i) {
+      if (bytes[i] % size != 0) return false;
+      out[i] = bytes[i] / size;
+    }
+    return true;
+  }
+
+  /// False for what is not in the fields, or not as usual.
+  bool read_fields(PyObject* object, DLTensor* t, std::int64_t* steps) {
+    const auto& array = *reinterpret_cast<const CupyArray*>(object);
+    if (array.data == nullptr || Py_TYPE(array.data) != memory_type_ || array.dtype == nullptr)
+      return false;
+    const auto& memory = *reinterpret_cast<const CupyMemory*>(array.data);
+    const std::ptrdiff_t rank = array.shape.end - array.shape.begin;
+    if (memory.ptr == 0 || rank > kMostDimensions ||
+        array.strides.end - array.strides.begin != rank ||
+        !types_.find(array.dtype, &t->dtype, numpy_type))
+      return false;
+    t->data = reinterpret_cast<void*>(memory.ptr);
+    t->device = {kDLCUDA, memory.device_id};
+    t->ndim = static_cast<std::int32_t>(rank);
+    t->shape = array.shape.begin;
+    return divide(array.strides.begin, *t, steps);
+  }
+
+  /// False for what DLPack must answer.
+  [[gnu::noinline]] bool read_attributes(PyObject* array, DLTensor* t, std::int64_t* steps) {
+    const nb::object elements = dtype_.of(array);
+    if (!types_.find(elements, &t->dtype, numpy_type)) return false;
+    const nb::object memory = data_.of(array);
+    const nb::object address = ptr_.of(memory.ptr());
+    t->data = PyLong_AsVoidPtr(address.ptr());
+    if (t->data == nullptr) return PyErr_Clear(), false;
+    t->device = {kDLCUDA, static_cast<std::int32_t>(integer(device_id_.of(memory.ptr()).ptr()))};
+    if (!integers(shape_.of(array).ptr(), t->shape, &t->ndim)) return false;
+    // CuPy makes a tuple of its strides for every reader, and knows whether they say anything.
+    const bool may_confirm = attempts_ > 0 && Py_TYPE(array) == classes.cupy;
+    if (!may_confirm && is_packed_.is_true_of(array) && packed_strides(t->shape, t->ndim, steps))
+      return true;
+    std::int64_t bytes[kMostDimensions];
+    std::int32_t rank = 0;
+    if (!integers(strides_.of(array).ptr(), bytes, &rank) || rank != t->ndim) return false;
+    if (may_confirm) confirm(array, elements.ptr(), memory.ptr(), *t, bytes);
+    return divide(bytes, *t, steps);
+  }
+
+  /// Lets the fields be read from now on if they say what the attributes of this array say.
+  void confirm(PyObject* object, PyObject* elements, PyObject* pointer, const DLTensor& t,
+               const std::int64_t* bytes) {
+    const auto size_of = [](PyObject* thing) {
+      return static_cast<std::size_t>(Py_TYPE(thing)->tp_basicsize);
+    };
+    --attempts_;
+    if (t.ndim < 1 || t.shape[0] == bytes[0] || size_of(object) != sizeof(CupyArray) ||
+        size_of(pointer) != sizeof(CupyMemory))
+      return;
+    const auto& array = *reinterpret_cast<const CupyArray*>(object);
+    const auto& memory = *reinterpret_cast<const CupyMemory*>(pointer);
+    std::int64_t size = 1;
+    for (std::int32_t i = 0; i < t.ndim; ++i) size *= t.shape[i];
+    if (array.dtype != elements || array.data != pointer || array.size != size ||
+        !array.shape.are(t.shape, t.ndim) || !array.strides.are(bytes, t.ndim) ||
+        memory.ptr != reinterpret_cast<std::intptr_t>(t.data) ||
+        memory.device_id != t.device.device_id)
+      return;
+    memory_type_ = Py_TYPE(pointer);
+    Py_INCREF(reinterpret_cast<PyObject*>(memory_type_));  // its address must not mean another
+    array_type_ = Py_TYPE(object);
+    attempts_ = 0;
+  }
+
+  Name data_{"data"}, ptr_{"ptr"}, device_id_{"device_id"}, shape_{"shape"}, strides_{"strides"},
+      dtype_{"dtype"}, is_packed_{"_c_contiguous"};
+  ElementTypes types_;
+  PyTypeObject *array_type_ = nullptr, *memory_type_ = nullptr;  // once confirmed
+  int attempts_ = 32;  // to confirm the fields of this version of CuPy
+};
+
+PyObject* view_of_cupy(PyTypeObject* type, PyObject* array, PyObject* stream_ptr) {
+  static Cupy cupy;
+  return cupy.view(type, array, stream_ptr);
+}
+
+using Viewer = PyObject* (*)(PyTypeObject* type, PyObject* object, PyObject* stream_ptr);
+
+/// A version of the library that lacks one of the names is asked by DLPack.
+template <Viewer viewer>
+PyObject* by_names(PyTypeObject* type, PyObject* object, PyObject* stream_ptr) {
+  try {
+    return viewer(type, object, stream_ptr);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_AttributeError)) throw;
+    return nullptr;
+  }
+}
+
+[[gnu::noinline]] PyObject* view_of_new(PyTypeObject* type, PyObject* object,
+                                        PyObject* stream_ptr) {
+  switch (library_of(Py_TYPE(object))) {
+    case Library::numpy:
+      return view_of_numpy(type, object);
+    case Library::torch:
+      return by_names<view_of_torch>(type, object, stream_ptr);
+    case Library::cupy:
+      return by_names<view_of_cupy>(type, object, stream_ptr);
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace
 
-nb::object view_of_foreign(nb::handle type, PyObject* object, PyObject* stream_ptr) {
-  try {
-    switch (library_of(object)) {
-      case Library::torch:
-        return view_of_torch(type, object, stream_ptr);
-      case Library::cupy:
-        return view_of_cupy(type, object, stream_ptr);
-      default:
-        return nb::none();
-    }
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_AttributeError)) throw;
-    return nb::none();  // a version of the library that lacks one of the names
-  }
+PyObject* view_of_known(PyTypeObject* type, PyObject* object, PyObject* stream_ptr) {
+  const PyTypeObject* const there = Py_TYPE(object);
+  if (there == classes.numpy) return view_of_numpy(type, object);
+  if (there == classes.torch) return by_names<view_of_torch>(type, object, stream_ptr);
+  if (there == classes.cupy) return by_names<view_of_cupy>(type, object, stream_ptr);
+  return view_of_new(type, object, stream_ptr);
 }
 
 }  // namespace cucore::python

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 
-#include "../type_table.hpp"
 #include "view.hpp"
 
 namespace cucore::python {
@@ -133,32 +132,23 @@ void confirm(PyObject* object, const Py_buffer& buffer, const DLDataType& type) 
   confirmed.fetch_or(1u << number, std::memory_order_relaxed);
 }
 
-nb::object view_by_buffer(nb::handle type, PyObject* array) {
+PyObject* view_by_buffer(PyTypeObject* type, PyObject* array) {
   Py_buffer buffer;
-  if (PyObject_GetBuffer(array, &buffer, PyBUF_RECORDS_RO) < 0) return PyErr_Clear(), nb::none();
+  if (PyObject_GetBuffer(array, &buffer, PyBUF_RECORDS_RO) < 0) return PyErr_Clear(), nullptr;
   // The view keeps the array, and the array its memory: the buffer itself can go.
   const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> held{&buffer, &PyBuffer_Release};
   DLTensor t{};
   std::int64_t strides[kMostDimensions];
   if (!element_type(buffer.format, buffer.itemsize, t.dtype) ||
       !describe(buffer.buf, buffer.ndim, buffer.shape, buffer.strides, strides, &t))
-    return nb::none();
+    return nullptr;
   confirm(array, buffer, t.dtype);
-  return make_view(type, t, buffer.readonly != 0, array, {});
+  return make_view(type, t, array, {.is_readonly = buffer.readonly != 0});
 }
 
 }  // namespace
 
-bool is_numpy_array(PyObject* object) {
-  static TypeTable<bool> known;
-  PyTypeObject* type = Py_TYPE(object);
-  if (const bool* answer = known.find(type)) return *answer;
-  const bool answer = std::strcmp(type->tp_name, "numpy.ndarray") == 0;
-  known.add(type, answer);
-  return answer;
-}
-
-nb::object view_of_numpy(nb::handle type, PyObject* object) {
+PyObject* view_of_numpy(PyTypeObject* type, PyObject* object) {
   const std::uint32_t known = confirmed.load(std::memory_order_relaxed);
   if (known == 0 || (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0)
     return view_by_buffer(type, object);
@@ -168,10 +158,9 @@ nb::object view_of_numpy(nb::handle type, PyObject* object) {
   DLTensor t{};
   std::int64_t strides[kMostDimensions];
   t.dtype = kTypes[number];
-  if (!describe(array.data, array.nd, array.dimensions, array.strides, strides, &t))
-    return nb::none();
+  if (!describe(array.data, array.nd, array.dimensions, array.strides, strides, &t)) return nullptr;
   const bool is_readonly = (static_cast<unsigned>(array.flags) & kWriteable) == 0;
-  return make_view(type, t, is_readonly, object, {});
+  return make_view(type, t, object, {.is_readonly = is_readonly});
 }
 
 }  // namespace cucore::python

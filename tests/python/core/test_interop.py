@@ -2,6 +2,9 @@
 """DLPack, the array interfaces and StridedMemoryView."""
 
 import gc
+import subprocess
+import sys
+import sysconfig
 import types
 import weakref
 
@@ -277,6 +280,90 @@ def test_view_of_a_packed_cupy_array_has_its_strides(device, stream):
         assert view.shape == shape and view.strides == expected
 
 
+CUPY_FIELDS = """
+import ctypes, gc, sys, types
+import numpy as np
+from cuda.core.utils import StridedMemoryView
+
+gc.disable()  # the words of these objects are not all objects
+words = lambda thing: (ctypes.c_uint64 * (type(thing).__basicsize__ // 8)).from_address(id(thing))
+slots = lambda count: tuple(f"w{i:02}" for i in range(count))
+numbers = lambda values: (ctypes.c_int64 * len(values))(*values)
+
+
+class MemoryPointer:
+    __slots__ = slots(4)  # the table of functions, the address, the device, what is kept
+    device_id = 3
+    ptr = property(lambda self: words(self)[3])
+
+
+class ndarray:
+    __slots__ = slots(int(sys.argv[1]))
+    __module__ = "cupy"
+    # What the attributes say. Of an array that the fields describe, they are not asked.
+    shape, strides, _c_contiguous, dtype = (2, 3), (24, 8), False, np.dtype(np.float32)
+    data = property(lambda self: pointer)
+
+
+sys.modules["cupy"] = types.SimpleNamespace() if sys.argv[2] == "unnamed" else types.ModuleType("cupy")
+sys.modules["cupy"].ndarray = ndarray
+
+
+def fill(array, pointer, shape, strides):
+    here, there = words(array), words(pointer)
+    extents, steps = numbers(shape), numbers(strides)
+    for at, values in ((5, extents), (8, steps)):
+        here[at : at + 3] = [ctypes.addressof(values), *[ctypes.addressof(values) + 8 * len(values)] * 2]
+    here[4] = int(np.prod(shape))
+    here[13], here[14] = id(ndarray.dtype), id(pointer)
+    there[3], there[4] = 1 << 40, 3
+    return extents, steps
+
+
+pointer, array = MemoryPointer(), ndarray()
+kept = fill(array, pointer, (2, 3), (24, 8) if sys.argv[2] != "other" else (8, 24))
+for _ in range(40):
+    view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+    assert (view.shape, view.strides, view.ptr, view.device_id) == ((2, 3), (6, 2), 1 << 40, 3), view
+more = fill(array, pointer, (5, 4, 2), (32, -8, 4))
+view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+print(view.shape, view.strides, view.ptr == 1 << 40, view.device_id, view.dtype, view.is_device_accessible, view.readonly)
+for thing in (array, pointer):
+    words(thing)[2:] = [0] * (len(words(thing)) - 2)
+"""
+
+
+@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="reads attributes only")
+@pytest.mark.parametrize(
+    ("slots", "case", "expected"),
+    [
+        (14, "same", "(5, 4, 2) (8, -2, 1) True 3 float32 True False"),
+        (14, "other", "(2, 3) (6, 2) True 3 float32 True False"),  # the fields say something else than the attributes
+        (15, "same", "(2, 3) (6, 2) True 3 float32 True False"),  # a larger object, whose fields may be others
+        (14, "unnamed", "(2, 3) (6, 2) True 3 float32 True False"),  # a class that may be destroyed
+    ],
+)
+def test_fields_of_a_cupy_array_are_read_once_its_attributes_confirmed_them(slots, case, expected):
+    done = subprocess.run([sys.executable, "-c", CUPY_FIELDS, str(slots), case], capture_output=True, text=True)
+    assert done.stdout.strip() == expected, done.stderr
+
+
+def test_views_of_cupy_arrays_follow_the_attributes_of_each_array(device, stream):
+    cupy = pytest.importorskip("cupy")
+    memory = device.allocate(4096, stream=stream)
+    held = cupy.cuda.UnownedMemory(int(memory.handle), 4096, memory, 0)
+    whole = cupy.ndarray((4, 6), cupy.float32, cupy.cuda.MemoryPointer(held, 64))
+    for _ in range(3):
+        for array in (whole, whole[:, ::2], whole.T, whole[1], whole[1:, 2:], whole[2, 3], whole[:0], whole.view("i2")):
+            view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+            assert view.shape == array.shape and view.exporting_obj is array and view.ptr == array.data.ptr
+            if 0 not in array.shape and array.ndim > 0:
+                assert tuple(step * array.itemsize for step in view.strides) == array.strides
+            assert view.dtype == array.dtype and view.device_id == 0 and view.is_device_accessible
+    whole.shape = (6, 4)
+    assert StridedMemoryView.from_any_interface(whole, stream_ptr=-1).shape == (6, 4)
+
+
 def test_array_with_an_unsupported_element_type_raises():
     for array in (np.zeros(3, ">i4"), np.zeros(3, object)):
         with pytest.raises((BufferError, TypeError)):
@@ -315,6 +402,36 @@ def test_objects_of_freed_views_are_used_again_without_their_values():
     assert len(seen) < 50
     held = [StridedMemoryView.from_any_interface(flat, stream_ptr=-1) for _ in range(200)]
     assert len({id(view) for view in held}) == 200
+
+
+def test_what_was_set_in_a_freed_view_is_released_and_not_in_the_next():
+    class Owner:
+        pass
+
+    array = np.zeros(3, np.float32)
+    for name, default in (("_owner", None), ("_dtype", None), ("readonly", False), ("is_device_accessible", False)):
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        assert getattr(view, name) is default
+        owner = Owner()
+        watched = weakref.ref(owner)
+        setattr(view, name, owner)
+        assert getattr(view, name) is owner
+        del view, owner
+        assert watched() is None
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        assert getattr(view, name) is default and view.shape == (3,)
+        del view
+
+
+def test_a_view_that_alone_keeps_its_array_frees_it():
+    for _ in range(3):
+        array = np.zeros(3, np.float32)
+        watched = weakref.ref(array)
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        del array
+        assert watched() is not None
+        del view
+        assert watched() is None
 
 
 def test_a_long_chain_of_views_is_freed():
