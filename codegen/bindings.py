@@ -313,13 +313,13 @@ def function_row(types: Types, function: Function) -> FunctionRow:
         if f"{function.name}.{c.name}" in RETURNED_INOUT:
             p.role = "in_out"
     extras: list[ParamRow] = []
-    ask_twice = False
+    call_twice = False
     if isinstance(types, PythonicTypes):
         extras = composed_rows(types, function, params)
         for p in params:
             if p.role == "count":
                 p.role = "asked"
-                ask_twice = True
+                call_twice = True
         if function.python_args and len(function.python_args) == sum(p.role not in OUTPUT_ROLES for p in params):
             for p, wanted in zip((p for p in params if p.role not in OUTPUT_ROLES), function.python_args, strict=True):
                 p.name = wanted
@@ -334,8 +334,8 @@ def function_row(types: Types, function: Function) -> FunctionRow:
         optional += 1
     optional = OPTIONAL_ARGUMENTS.get(function.python, optional)
     row = FunctionRow(function, params, len(arguments), len(arguments) - optional, extras=len(extras))
-    if ask_twice:
-        row.flags.append("kAskTwice")
+    if call_twice:
+        row.flags.append("kCallTwice")
     if function.blocks:
         row.flags.append("kBlocking")
     if function.name == "cuCtxCreate":

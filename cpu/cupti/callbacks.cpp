@@ -58,13 +58,13 @@ CUpti_SubscriberHandle Subscriber::subscribe(CUpti_CallbackFunc function, void* 
   return reinterpret_cast<CUpti_SubscriberHandle>(this);
 }
 
-void Subscriber::require_mine(CUpti_SubscriberHandle handle) const {
+void Subscriber::require_subscribed(CUpti_SubscriberHandle handle) const {
   require(is_there() &&
           handle == reinterpret_cast<CUpti_SubscriberHandle>(const_cast<Subscriber*>(this)));
 }
 
 void Subscriber::unsubscribe(CUpti_SubscriberHandle handle) {
-  require_mine(handle);
+  require_subscribed(handle);
   clear();
   update_observation();
 }
@@ -78,20 +78,20 @@ void Subscriber::clear() {
 
 void Subscriber::enable(CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
                         CUpti_CallbackId id, bool on) {
-  require_mine(handle);
+  require_subscribed(handle);
   require(domain < CUPTI_CB_DOMAIN_SIZE && id < on_[domain].size());
   on_[domain][id] = on;
 }
 
 void Subscriber::enable_all(CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain, bool on) {
-  require_mine(handle);
+  require_subscribed(handle);
   require(domain < CUPTI_CB_DOMAIN_SIZE && !on_[domain].empty());
   for (auto& id : on_[domain]) id = on;
 }
 
 bool Subscriber::is_enabled(CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
                             CUpti_CallbackId id) const {
-  require_mine(handle);
+  require_subscribed(handle);
   require(domain < CUPTI_CB_DOMAIN_SIZE && id < on_[domain].size());
   return on_[domain][id];
 }

@@ -33,7 +33,7 @@ class Subscriber {
 
  private:
   Subscriber();
-  void require_mine(CUpti_SubscriberHandle) const;
+  void require_subscribed(CUpti_SubscriberHandle) const;
   std::vector<std::atomic<bool>> on_[CUPTI_CB_DOMAIN_SIZE];
   std::atomic<CUpti_CallbackFunc> function_{nullptr};
   std::atomic<void*> userdata_{nullptr};

@@ -50,7 +50,7 @@ LibraryKernel& Library::kernel(const cucpu::Kernel& kernel) {
                          [&] { return make_object<LibraryKernel>(*this, kernel); });
 }
 
-void Library::forget(LoadedModule& module) noexcept {
+void Library::erase(LoadedModule& module) noexcept {
   const std::lock_guard lock{mutex_};
   std::erase_if(modules_, [&](const auto& entry) { return entry.second.get() == &module; });
 }

@@ -238,7 +238,7 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
     in_use_ -= rounded;
     reserved_ -= rounded;
     lock.unlock();
-    MemoryMap::instance().forget(base);
+    MemoryMap::instance().erase(base);
     if (must_wait)
       drop_after(*earlier, memory, number);
     else

@@ -123,7 +123,7 @@ void LoadedModule::unload() noexcept {
 
 void LoadedModule::on_context_destroyed() noexcept {
   const Ref<LoadedModule> self{this};
-  if (library) library->forget(*this);
+  if (library) library->erase(*this);
   unload();
 }
 

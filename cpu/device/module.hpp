@@ -147,7 +147,7 @@ class Library final : public Handled<Library, CUlibrary, Kind::library> {
   LoadedModule& overview() const noexcept { return *overview_; }
   LibraryKernel& kernel(const cucpu::Kernel& kernel);
   void unload() noexcept;
-  void forget(LoadedModule& module) noexcept;
+  void erase(LoadedModule& module) noexcept;
 
  private:
   struct Code {

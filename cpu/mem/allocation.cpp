@@ -171,7 +171,7 @@ AllocationRef MemoryMap::remove(std::uintptr_t base,
   return found;
 }
 
-void MemoryMap::forget(std::uintptr_t base) noexcept {
+void MemoryMap::erase(std::uintptr_t base) noexcept {
   const std::unique_lock lock{mutex_};
   by_base_.erase(base);
   mark_changed();

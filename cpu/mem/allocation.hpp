@@ -91,7 +91,7 @@ class MemoryMap {
 
   /// Removes a record inserted just now that no other thread has used; unlike remove(), it is not
   /// recorded as freed.
-  void forget(std::uintptr_t base) noexcept;
+  void erase(std::uintptr_t base) noexcept;
 
   /// Removes all allocations of a context.
   void release_context(std::uint64_t context_id) noexcept;

@@ -124,7 +124,7 @@ class CUCORE_EXPORT Buffer {
          const Stream& stream)
       : ptr_{ptr}, size_{size}, resource_{std::move(resource)}, stream_{stream}, closed_{false} {}
   void close_quietly() noexcept;
-  void give_back(StreamRef stream);
+  void deallocate(StreamRef stream);
 
   CUdeviceptr ptr_ = 0;
   std::size_t size_ = 0;

@@ -286,7 +286,7 @@ CUCORE_EXPORT void set_kernel_node_attributes(CUgraphNode node, const LaunchConf
 CUCORE_EXPORT void release_deferred_owners();
 /// Destructor callback for cuUserObjectCreate. `data` is a std::shared_ptr<void>* created with new.
 /// Defers the destruction of the owner to release_deferred_owners().
-CUCORE_EXPORT void CUDA_CB forget_owner(void* data);
+CUCORE_EXPORT void CUDA_CB release_owner(void* data);
 /// Sets a function that is called, on any thread, when an owner is deferred to
 /// release_deferred_owners(). It must not call CUDA.
 CUCORE_EXPORT void set_release_hook(void (*notify)());

@@ -85,7 +85,7 @@ Buffer Buffer::view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> own
   return buffer;
 }
 
-void Buffer::give_back(StreamRef stream) {
+void Buffer::deallocate(StreamRef stream) {
   closed_ = true;
   const CUdeviceptr ptr = std::exchange(ptr_, 0);
   const std::size_t size = std::exchange(size_, 0);
@@ -97,13 +97,13 @@ void Buffer::give_back(StreamRef stream) {
 void Buffer::close() {
   if (closed_) return;
   const Stream stream = std::move(stream_);
-  give_back(stream);
+  deallocate(stream);
 }
 
 void Buffer::close(const Stream& stream) {
   if (closed_) return;
   const Stream old = std::move(stream_);
-  give_back(stream);
+  deallocate(stream);
 }
 
 static void check_open(const Buffer& buffer) {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/relaxed.hpp"
+#include "core/relaxed_capture.hpp"
 #include "cucore/context.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
@@ -38,7 +38,7 @@ void check_size(const Buffer& buffer, std::size_t bytes) {
 
 void wait_for(const Buffer& buffer) {
   const ScopedContext scope{home_of(buffer)};
-  const Relaxed relaxed;
+  const RelaxedCaptureScope relaxed;
   CUCORE_CALL(cuStreamSynchronize(buffer.deallocation_stream().handle()));
 }
 
@@ -46,7 +46,7 @@ void fetch(const Buffer& from, std::span<std::byte> into) {
   check_size(from, into.size());
   if (into.empty()) return;
   const ScopedContext scope{home_of(from)};
-  const Relaxed relaxed;
+  const RelaxedCaptureScope relaxed;
   CUCORE_CALL(cuStreamSynchronize(from.deallocation_stream().handle()));
   CUCORE_CALL(cuMemcpy(reinterpret_cast<CUdeviceptr>(into.data()), from.handle(), into.size()));
 }
@@ -55,7 +55,7 @@ void store(const Buffer& into, std::span<const std::byte> from) {
   check_size(into, from.size());
   if (from.empty()) return;
   const ScopedContext scope{home_of(into)};
-  const Relaxed relaxed;
+  const RelaxedCaptureScope relaxed;
   CUCORE_CALL(cuStreamSynchronize(into.deallocation_stream().handle()));
   CUCORE_CALL(cuMemcpy(into.handle(), reinterpret_cast<CUdeviceptr>(from.data()), from.size()));
   // A copy from pageable memory may still be pending.
@@ -64,7 +64,7 @@ void store(const Buffer& into, std::span<const std::byte> from) {
 
 void register_host(std::span<std::byte> memory, bool readonly) {
   const ScopedContext scope{any_context()};
-  const Relaxed relaxed;
+  const RelaxedCaptureScope relaxed;
   const unsigned flags =
       CU_MEMHOSTREGISTER_PORTABLE | (readonly ? CU_MEMHOSTREGISTER_READ_ONLY : 0U);
   CUCORE_CALL(cuMemHostRegister(memory.data(), memory.size(), flags));
@@ -73,7 +73,7 @@ void register_host(std::span<std::byte> memory, bool readonly) {
 void unregister_host(std::byte* memory) noexcept {
   try {
     const ScopedContext scope{any_context()};
-    const Relaxed relaxed;
+    const RelaxedCaptureScope relaxed;
     (void)driver().cuMemHostUnregister(memory);
   } catch (const CUDAError&) {  // the context is destroyed, and with it the registration
   }

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/relaxed.hpp"
+#include "core/relaxed_capture.hpp"
 #include "cucore/context.hpp"
 #include "cucore/driver.hpp"
 
@@ -42,7 +42,7 @@ bool free_now(const Held& held) {
   if (held.stream != nullptr)
     return !is_in_capture(held.stream) &&
            driver().cuMemFreeAsync(held.ptr, held.stream) == CUDA_SUCCESS;
-  const Relaxed relaxed;  // the stream's last work may still be pending
+  const RelaxedCaptureScope relaxed;  // the stream's last work may still be pending
   return driver().cuCtxSynchronize() == CUDA_SUCCESS &&
          driver().cuMemFree(held.ptr) == CUDA_SUCCESS;
 }
@@ -66,7 +66,7 @@ CUresult free_in_order(CUdeviceptr ptr, StreamRef stream) {
   return CUDA_SUCCESS;
 }
 
-void forget_stream(CUstream stream) noexcept {
+void erase_stream(CUstream stream) noexcept {
   Waiting& w = waiting();
   if (!w.any.load()) return;
   const std::lock_guard lock{w.mutex};

@@ -18,6 +18,6 @@ CUCORE_EXPORT void free_after_captures() noexcept;
 
 /// Removes a stream from the deferred frees. Called before the stream is destroyed, which ends its
 /// capture.
-void forget_stream(CUstream stream) noexcept;
+void erase_stream(CUstream stream) noexcept;
 
 }  // namespace cucore::detail

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "core/waiting.hpp"
+#include "core/blocking_calls.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/event.hpp"

@@ -2,7 +2,7 @@
 // event.cpp: points in the work of a stream.
 #include "cucore/event.hpp"
 
-#include "core/waiting.hpp"
+#include "core/blocking_calls.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 

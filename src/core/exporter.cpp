@@ -65,7 +65,7 @@ struct Current {
   int process = -1;
 
   /// Abandons an inherited exporter: a forked child has no threads of its parent.
-  void forget_inherited() {
+  void discard_inherited() {
     if (exporter == nullptr || process == getpid()) return;
     new std::shared_ptr<Exporter>{std::move(exporter)};  // NOLINT: intentionally leaked
     exporter = nullptr;
@@ -97,7 +97,7 @@ struct Exporter::Link {
 std::shared_ptr<Exporter> Exporter::mine() {
   Current& c = current();
   const std::lock_guard lock{c.mutex};
-  c.forget_inherited();
+  c.discard_inherited();
   if (c.exporter == nullptr) {
     c.exporter = std::shared_ptr<Exporter>{new Exporter};
     c.process = getpid();

@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "core/blocking_calls.hpp"
 #include "core/captured_free.hpp"
-#include "core/relaxed.hpp"
-#include "core/waiting.hpp"
+#include "core/relaxed_capture.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/location.hpp"
@@ -26,7 +26,7 @@ void detail::DestroyGraph::operator()(CUgraph graph) const noexcept {
   if (!driver_is_loaded()) return;
   {
     const Waiting waiting{host_calls_are_pending()};
-    const Relaxed relaxed;
+    const RelaxedCaptureScope relaxed;
     driver().cuGraphDestroy(graph);
   }
   release_deferred_owners();
@@ -36,7 +36,7 @@ void detail::DestroyGraph::operator()(CUgraphExec graph) const noexcept {
   if (graph == nullptr || !driver_is_loaded()) return;
   {
     const Waiting waiting{host_calls_are_pending()};
-    const Relaxed relaxed;
+    const RelaxedCaptureScope relaxed;
     driver().cuGraphExecDestroy(graph);
   }
   release_deferred_owners();

@@ -35,7 +35,7 @@ DeferredOwners& deferred_owners() {
 
 // Runs on a thread of the driver or inside cuGraphDestroy. The destructor of an owner frees memory
 // or unloads code, which is not allowed there, so the release is deferred.
-void CUDA_CB forget_owner(void* data) {
+void CUDA_CB release_owner(void* data) {
   auto* owner = static_cast<Owner*>(data);
   void (*notify)() = nullptr;
   {
@@ -72,9 +72,9 @@ static detail::GraphBox* whole(detail::GraphBox* box) {
 static CUuserObject keep_in(detail::GraphBox* box, std::shared_ptr<void> owner) {
   auto data = std::make_unique<Owner>(owner);
   CUuserObject object = nullptr;
-  CUCORE_CALL(
-      cuUserObjectCreate(&object, data.get(), &forget_owner, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-  static_cast<void>(data.release());  // forget_owner deletes it
+  CUCORE_CALL(cuUserObjectCreate(&object, data.get(), &release_owner, 1,
+                                 CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  static_cast<void>(data.release());  // release_owner deletes it
   const CUresult code =
       driver().cuGraphRetainUserObject(box->part->handle, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
   if (code != CUDA_SUCCESS) {
@@ -211,7 +211,7 @@ void end_parts(detail::GraphBox* box, CUgraphNode node) {
 }
 
 /// Retains, for this graph, an object that another graph holds as well.
-detail::NodeUse hold_too(detail::GraphBox* box, CUuserObject object) {
+detail::NodeUse share_object(detail::GraphBox* box, CUuserObject object) {
   CUCORE_CALL(cuGraphRetainUserObject(box->part->handle, object, 1, 0));
   return {object, box->part->handle};
 }
@@ -234,7 +234,7 @@ void copy_uses_into(detail::GraphBox* box, CUgraph copy, const detail::GraphBox*
       const auto holder = holders.find(used->second.holder);
       box->uses[copies[i]] = holder != holders.end()
                                  ? detail::NodeUse{used->second.object, holder->second}
-                                 : hold_too(box, used->second.object);
+                                 : share_object(box, used->second.object);
     }
     const auto inner = graphs_of(from, originals[i]);
     const auto inner_copy = graphs_of(box, copies[i]);
@@ -320,7 +320,7 @@ void GraphDefinition::copy_uses(CUgraphNode node, const GraphDefinition& child) 
     std::set<CUuserObject> of_nodes;
     for (const auto& [user, use] : from->uses) of_nodes.insert(use.object);
     for (const auto& [object, owner] : from->kept) {
-      if (!of_nodes.contains(object)) hold_too(box, object);
+      if (!of_nodes.contains(object)) share_object(box, object);
     }
   }
   if (from->uses.empty()) return;

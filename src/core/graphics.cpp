@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "core/relaxed.hpp"
-#include "core/waiting.hpp"
+#include "core/blocking_calls.hpp"
+#include "core/relaxed_capture.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
@@ -93,7 +93,7 @@ void GraphicsResource::unmap(StreamRef stream) {
 void GraphicsResource::close(StreamRef stream) {
   if (is_closed()) return;
   const detail::Waiting waiting;
-  const detail::Relaxed relaxed;
+  const detail::RelaxedCaptureScope relaxed;
   if (is_mapped()) unmap(stream);
   CUCORE_CALL(cuGraphicsUnregisterResource(std::exchange(handle_, nullptr)));
 }

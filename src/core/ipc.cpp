@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/query.hpp"
-#include "core/relaxed.hpp"
+#include "core/relaxed_capture.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/managed.hpp"
@@ -28,7 +28,7 @@ class OpenedMemory final : public MemoryResource {
     throw InvalidStateError("memory of another process cannot be allocated here");
   }
   void deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) override {
-    const detail::Relaxed relaxed;
+    const detail::RelaxedCaptureScope relaxed;
     const ScopedContext scope{context_};
     const CUresult waited =
         stream.handle() != nullptr ? driver().cuStreamSynchronize(stream.handle()) : CUDA_SUCCESS;
@@ -50,7 +50,7 @@ void CUDA_CB end_lease(void* held) { delete static_cast<std::shared_ptr<void>*>(
 /// process may make no further call for a long time while the exporter waits for its memory.
 void end_after(StreamRef stream, std::shared_ptr<void> lease) noexcept {
   if (lease == nullptr) return;
-  const detail::Relaxed relaxed;
+  const detail::RelaxedCaptureScope relaxed;
   auto* const held = new (std::nothrow) std::shared_ptr<void>{lease};
   if (held != nullptr &&
       driver().cuLaunchHostFunc(stream.handle(), &end_lease, held) == CUDA_SUCCESS)

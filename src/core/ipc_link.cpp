@@ -88,7 +88,7 @@ std::shared_ptr<IPCLink> IPCLink::to(std::string_view name, std::string_view key
   return all.by_name.try_emplace(std::string{name}, std::move(made)).first->second;
 }
 
-void IPCLink::forget(std::string_view name) noexcept {
+void IPCLink::erase(std::string_view name) noexcept {
   Links& all = links();
   std::shared_ptr<IPCLink> gone;
   const std::lock_guard lock{all.mutex};
@@ -98,7 +98,7 @@ void IPCLink::forget(std::string_view name) noexcept {
   }
 }
 
-void IPCLink::forget_all() noexcept {
+void IPCLink::clear_all() noexcept {
   Links& all = links();
   const std::lock_guard lock{all.mutex};
   all.by_name.clear();
@@ -144,10 +144,10 @@ std::shared_ptr<void> IPCLink::lease(std::uint64_t number) {
   int none = -1;
   if (ask(with_number(kAskBuffer, number), none) != kYes) return nullptr;
   return {static_cast<void*>(this),
-          [link = shared_from_this(), number](void*) { link->give_back(number); }};
+          [link = shared_from_this(), number](void*) { link->release(number); }};
 }
 
-void IPCLink::give_back(std::uint64_t number) const noexcept {
+void IPCLink::release(std::uint64_t number) const noexcept {
   try {
     // Fails if the exporter has ended, which then holds nothing.
     send_all(socket_, with_number(kReturnBuffer, number));

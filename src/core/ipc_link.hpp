@@ -31,8 +31,8 @@ class CUCORE_EXPORT IPCLink : public std::enable_shared_from_this<IPCLink> {
   /// the exporter that this process has ended.
   static std::shared_ptr<IPCLink> to(std::string_view name, std::string_view key);
   /// Removes a connection from the cache after an error, as the exporter may have ended.
-  static void forget(std::string_view name) noexcept;
-  static void forget_all() noexcept;
+  static void erase(std::string_view name) noexcept;
+  static void clear_all() noexcept;
   ~IPCLink();
   IPCLink(const IPCLink&) = delete;
   IPCLink& operator=(const IPCLink&) = delete;
@@ -49,7 +49,7 @@ class CUCORE_EXPORT IPCLink : public std::enable_shared_from_this<IPCLink> {
   void send(std::string_view message) const;
   /// Sends a request and returns the reply. `received` is the file descriptor in the reply, or -1.
   char ask(std::string_view message, int& received);
-  void give_back(std::uint64_t number) const noexcept;
+  void release(std::uint64_t number) const noexcept;
 
   const int socket_;
   std::mutex mutex_;  // one request at a time
@@ -58,12 +58,12 @@ class CUCORE_EXPORT IPCLink : public std::enable_shared_from_this<IPCLink> {
 /// Calls `ask` with the connection to another process's exporter. On failure, the connection is
 /// reopened by the next call.
 template <class Ask>
-auto ask_exporter(std::string_view name, std::string_view key, Ask ask) {
+auto query_exporter(std::string_view name, std::string_view key, Ask ask) {
   const std::shared_ptr<IPCLink> link = IPCLink::to(name, key);
   try {
     return ask(*link);
   } catch (...) {
-    IPCLink::forget(name);
+    IPCLink::erase(name);
     throw;
   }
 }

@@ -10,9 +10,9 @@
 #include <unordered_map>
 
 #include "core/backlog.hpp"
-#include "core/relaxed.hpp"
-#include "core/unloaded.hpp"
-#include "core/waiting.hpp"
+#include "core/blocking_calls.hpp"
+#include "core/relaxed_capture.hpp"
+#include "core/unload_count.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore::detail {
@@ -169,7 +169,7 @@ void Library::fail_with_log(CUresult code, const char* call, std::string_view wh
   fail_with(*log_, code, call, what);
 }
 
-std::atomic<std::uint64_t> unloaded_code{0};
+std::atomic<std::uint64_t> unload_count{0};
 std::atomic<const WaitHooks*> wait_hooks{nullptr};
 std::atomic<long> host_calls{0};
 constinit Backlog backlog;
@@ -185,10 +185,10 @@ Library::~Library() {
     return;
   }
   if (handle_ == nullptr || !may_free()) return;
-  unloaded_code.fetch_add(1);
+  unload_count.fetch_add(1);
   // Unloading waits for running kernels, and so for host functions that precede them.
   const Waiting waiting;
-  const Relaxed relaxed;
+  const RelaxedCaptureScope relaxed;
   driver().cuLibraryUnload(handle_);
 }
 

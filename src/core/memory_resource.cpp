@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/captured_free.hpp"
-#include "core/relaxed.hpp"
+#include "core/relaxed_capture.hpp"
 #include "cucore/device.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
@@ -35,7 +35,7 @@ static CUmemPoolProps properties_of(const PoolOptions& options) {
 
 void detail::DestroyPool::operator()(CUmemoryPool pool) const noexcept {
   if (!may_free()) return;
-  const Relaxed relaxed;
+  const RelaxedCaptureScope relaxed;
   driver().cuMemPoolDestroy(pool);
 }
 
@@ -67,7 +67,7 @@ std::shared_ptr<MemoryPool> MemoryPool::current_of(int device) {
 namespace {
 /// Grants kernels on all devices access to a pool of pinned host memory, which they do not have by
 /// default. If the driver rejects this, the pool remains usable for copies.
-void let_devices_in(CUmemoryPool pool, const CUmemLocation& location, CUmemAllocationType type) {
+void grant_peer_access(CUmemoryPool pool, const CUmemLocation& location, CUmemAllocationType type) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) return;
   std::vector<CUmemAccessDesc> access(static_cast<std::size_t>(Device::count()));
   for (std::size_t i = 0; i < access.size(); ++i) {
@@ -85,7 +85,7 @@ std::shared_ptr<MemoryPool> MemoryPool::default_of(const CUmemLocation& location
   CUmemoryPool pool = nullptr;
   CUmemLocation where = location;
   CUCORE_CALL(cuMemGetDefaultMemPool(&pool, &where, type));
-  let_devices_in(pool, location, type);
+  grant_peer_access(pool, location, type);
   PoolOptions options;
   options.location = location;
   options.type = type;
@@ -105,7 +105,7 @@ std::shared_ptr<MemoryPool> MemoryPool::create(const PoolOptions& options) {
   CUmemoryPool made = nullptr;
   CUCORE_CALL(cuMemPoolCreate(&made, &properties));
   pool->own(made);
-  let_devices_in(made, options.location, options.type);
+  grant_peer_access(made, options.location, options.type);
   return pool;
 }
 
@@ -154,7 +154,7 @@ std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolO
                     "cuMemPoolImportFromShareableHandle", "file descriptor " + std::to_string(fd)};
   }
   check(code, "cuMemPoolImportFromShareableHandle");
-  let_devices_in(opened, options.location, options.type);
+  grant_peer_access(opened, options.location, options.type);
   pool->own(opened);
   return pool;
 }
@@ -310,7 +310,7 @@ static void free_after(StreamRef stream, Free free) {
 
 void LegacyPinnedMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
   if (ptr == 0) return;
-  const detail::Relaxed relaxed;
+  const detail::RelaxedCaptureScope relaxed;
   CUcontext current = nullptr;  // a thread without a current context may free as well
   std::optional<ScopedContext> scope;
   if (driver().cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr)
@@ -328,7 +328,7 @@ CUdeviceptr SynchronousMemory::allocate(std::size_t size, StreamRef) {
 
 void SynchronousMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
   if (ptr == 0) return;
-  const detail::Relaxed relaxed;
+  const detail::RelaxedCaptureScope relaxed;
   const ScopedContext scope{Context::primary(device_)};
   free_after(stream, [ptr] { CUCORE_CALL(cuMemFree(ptr)); });
 }

@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "core/cache_folder.hpp"
-#include "core/own_folders.hpp"
+#include "core/private_folders.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore::detail {
@@ -49,8 +49,8 @@ std::filesystem::path cache_folder() {
 
 /// Creates a folder that only its owner can access. Throws if it is a symbolic link, or if other
 /// users own it or can write to it: another user must not control the headers that are compiled.
-void make_own_folder(const std::filesystem::path& folder) {
-  make_own_folders(folder);
+void make_private_folder(const std::filesystem::path& folder) {
+  make_private_folders(folder);
   struct stat status;
   if (::lstat(folder.c_str(), &status) != 0)
     throw std::system_error{errno, std::generic_category(), "cannot make " + folder.string()};
@@ -120,7 +120,7 @@ std::vector<std::string> bundled_header_folders() {
   if (nvrtc.nvrtcInstallBundledHeaders != nullptr) {
     const auto folder = cache_folder() / ("nvrtc-headers-" + std::to_string(nvrtc.major) + "." +
                                           std::to_string(nvrtc.minor));
-    make_own_folder(folder.parent_path());
+    make_private_folder(folder.parent_path());
     const char* log = nullptr;
     const nvrtcResult code = nvrtc.nvrtcInstallBundledHeaders(
         folder.c_str(), NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS, &log);

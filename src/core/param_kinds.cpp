@@ -131,7 +131,7 @@ const ScalarType* find_type(const std::array<ScalarType, n>& types, std::string_
 
 /// Returns whether a name is "<kernel>_param_<i>", as compilers generate; it only contains the
 /// index.
-bool is_made_up(std::string_view name, std::string_view kernel) {
+bool is_generated_name(std::string_view name, std::string_view kernel) {
   return name.starts_with(kernel) && name.substr(kernel.size()).starts_with("_param_");
 }
 
@@ -160,7 +160,7 @@ bool read_param(PtxWords& words, std::string_view kernel, std::string_view& word
     param.kind = ParamKind::unknown;
     param.size = 0;
   }
-  if (is_made_up(param.name, kernel)) param.name.clear();
+  if (is_generated_name(param.name, kernel)) param.name.clear();
   return true;
 }
 

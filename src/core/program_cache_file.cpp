@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/cache_folder.hpp"
-#include "core/own_folders.hpp"
+#include "core/private_folders.hpp"
 #include "core/sha256.hpp"
 #include "cucore/program_cache.hpp"
 #include "protection.hpp"
@@ -163,7 +163,7 @@ FileStreamProgramCache::FileStreamProgramCache(std::optional<std::filesystem::pa
   State& s = *state_;
   s.path = std::filesystem::absolute(folder ? *folder : default_folder());
   s.limit = max_size_bytes;
-  detail::make_own_folders(s.path);
+  detail::make_private_folders(s.path);
   s.folder = ::open(s.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s.folder < 0) {
     if (errno == ELOOP || errno == ENOTDIR)

@@ -33,10 +33,10 @@ bool takes_part_in_capture(StreamRef stream) noexcept {
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-bool forget_after(StreamRef stream, std::shared_ptr<void>& owner) noexcept {
+bool release_after(StreamRef stream, std::shared_ptr<void>& owner) noexcept {
   auto* const held = new (std::nothrow) std::shared_ptr<void>{std::move(owner)};
   if (held == nullptr) return false;
-  if (driver().cuLaunchHostFunc(stream.handle(), &forget_owner, held) == CUDA_SUCCESS) return true;
+  if (driver().cuLaunchHostFunc(stream.handle(), &release_owner, held) == CUDA_SUCCESS) return true;
   owner = std::move(*held);
   delete held;
   return false;

@@ -30,8 +30,8 @@ namespace cucore::detail {
 [[nodiscard]] CUCORE_EXPORT bool takes_part_in_capture(StreamRef stream) noexcept;
 /// Releases `owner` in stream order. Returns false if the driver fails; the caller then keeps
 /// `owner`.
-[[nodiscard]] CUCORE_EXPORT bool forget_after(StreamRef stream,
-                                              std::shared_ptr<void>& owner) noexcept;
+[[nodiscard]] CUCORE_EXPORT bool release_after(StreamRef stream,
+                                               std::shared_ptr<void>& owner) noexcept;
 
 /// Returns CU_POINTER_ATTRIBUTE_MEMORY_TYPE, or std::nullopt if the driver does not know the
 /// memory.

@@ -43,7 +43,7 @@ struct Sharing {
   std::map<PoolName, std::weak_ptr<MemoryPool>> opened;
   std::size_t most = 64;
 
-  void remove_the_gone() {
+  void remove_expired() {
     if (offered.size() < most) return;
     std::erase_if(offered, [](const auto& entry) {
       const Offered& one = entry.second;
@@ -76,7 +76,7 @@ std::uint64_t number_of(const std::shared_ptr<Buffer>& buffer,
     if (known.buffer.lock() == buffer && known.exporter.lock() == exporter) return known.number;
     if (const auto before = known.exporter.lock()) before->withdraw(known.number);
   }
-  all.remove_the_gone();
+  all.remove_expired();
   const std::uint64_t number =
       exporter->offer([offered = std::weak_ptr{buffer}] { return hold(offered); });
   all.offered[buffer.get()] = {buffer, exporter, number};
@@ -182,7 +182,7 @@ Buffer open_shared_buffer(const SharedBuffer& shared, const Stream& stream) {
     const std::shared_ptr<Buffer> own = own_buffer(shared.number);
     return Buffer::view(own->handle(), own->size(), own);
   }
-  return detail::ask_exporter(name, {shared.key.data(), shared.key.size()}, [&](IPCLink& link) {
+  return detail::query_exporter(name, {shared.key.data(), shared.key.size()}, [&](IPCLink& link) {
     std::shared_ptr<MemoryPool> pool;
     if (shared.descriptor.kind == IPCBufferDescriptor::Kind::pool) pool = opened_pool(shared, link);
     return import_buffer(pool, shared.descriptor, stream, detail::leased(link, shared.number));
@@ -190,7 +190,7 @@ Buffer open_shared_buffer(const SharedBuffer& shared, const Stream& stream) {
 }
 
 void stop_sharing() noexcept {
-  IPCLink::forget_all();
+  IPCLink::clear_all();
   Exporter::end();
 }
 

@@ -2,8 +2,8 @@
 // stream.cpp: queues of device work.
 #include "cucore/stream.hpp"
 
+#include "core/blocking_calls.hpp"
 #include "core/captured_free.hpp"
-#include "core/waiting.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
@@ -12,7 +12,7 @@ namespace cucore {
 void detail::DestroyStream::operator()(CUstream stream) const noexcept {
   if (!may_free()) return;
   const Waiting waiting{host_calls_are_pending()};
-  forget_stream(stream);
+  erase_stream(stream);
   driver().cuStreamDestroy(stream);
   free_after_captures();
 }

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/relaxed.hpp"
-#include "core/waiting.hpp"
+#include "core/blocking_calls.hpp"
+#include "core/relaxed_capture.hpp"
 #include "cucore/copy.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
@@ -22,7 +22,7 @@ void detail::DriverObject::destroy() {
   if (destroy == nullptr || !may_free()) return;
   // The call waits for running kernels, and so for host functions that precede them.
   const Waiting waiting;
-  const Relaxed relaxed;
+  const RelaxedCaptureScope relaxed;
   check(destroy(handle_), call_);
 }
 

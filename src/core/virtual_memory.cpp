@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "core/all_steps.hpp"
-#include "core/relaxed.hpp"
-#include "core/waiting.hpp"
+#include "core/blocking_calls.hpp"
+#include "core/error_collector.hpp"
+#include "core/relaxed_capture.hpp"
 #include "cucore/device.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
@@ -18,7 +18,7 @@
 
 namespace cucore {
 
-using detail::AllSteps;
+using detail::ErrorCollector;
 
 namespace {
 
@@ -33,7 +33,7 @@ class Physical {
   ~Physical() {
     if (handle_ != 0 && detail::may_free()) driver().cuMemRelease(handle_);
   }
-  void release(AllSteps& steps) {
+  void release(ErrorCollector& steps) {
     if (const auto handle = std::exchange(handle_, 0); handle != 0)
       steps.step(driver().cuMemRelease(handle), "cuMemRelease");
   }
@@ -58,7 +58,7 @@ struct VirtualMemoryResource::Reservation {
   ~Reservation() {
     if (size != 0 && detail::may_free()) driver().cuMemAddressFree(ptr, size);
   }
-  void free(AllSteps& steps) {
+  void free(ErrorCollector& steps) {
     steps.step(driver().cuMemAddressFree(ptr, std::exchange(size, 0)), "cuMemAddressFree");
   }
   CUdeviceptr ptr = 0;
@@ -75,7 +75,7 @@ struct VirtualMemoryResource::Mapping {
   ~Mapping() {
     if (memory != nullptr && detail::may_free()) driver().cuMemUnmap(ptr, memory->size());
   }
-  void unmap(AllSteps& steps) {
+  void unmap(ErrorCollector& steps) {
     const auto going = std::move(memory);
     steps.step(driver().cuMemUnmap(ptr, going->size()), "cuMemUnmap");
     if (going.use_count() == 1) going->release(steps);
@@ -94,9 +94,9 @@ struct VirtualMemoryResource::Allocation {
     for (const Mapping& part : parts) total += part.memory->size();
     return total;
   }
-  void give_back(AllSteps& steps) {
+  void destroy(ErrorCollector& steps) {
     const detail::Waiting waiting;  // unmapping waits for queued work, including host functions
-    const detail::Relaxed relaxed;
+    const detail::RelaxedCaptureScope relaxed;
     for (Mapping& part : parts) part.unmap(steps);
     for (Reservation& range : ranges) range.free(steps);
     parts.clear();
@@ -105,12 +105,12 @@ struct VirtualMemoryResource::Allocation {
   /// Calls `make`. If it throws a CUDAError, frees this allocation and attaches further errors to
   /// it as notes.
   template <class Make>
-  void or_give_back(Make make) {
+  void or_release(Make make) {
     try {
       make();
     } catch (CUDAError& error) {
-      AllSteps steps;
-      give_back(steps);
+      ErrorCollector steps;
+      destroy(steps);
       steps.attach_to(error);
       throw;
     }
@@ -207,7 +207,7 @@ CUdeviceptr VirtualMemoryResource::allocate(std::size_t size, StreamRef) {
   Allocation made;
   made.ranges.emplace_back(bytes, options_.addr_align, options_.addr_hint);
   const CUdeviceptr ptr = made.ranges.front().ptr;
-  made.or_give_back([&] {
+  made.or_release([&] {
     made.parts.emplace_back(ptr, std::make_shared<Physical>(bytes, properties(options_)));
     grant(ptr, bytes, options_);
   });
@@ -225,8 +225,8 @@ void VirtualMemoryResource::deallocate(CUdeviceptr ptr, std::size_t, StreamRef s
   if (stream.handle() != nullptr) stream.sync();
   auto going = allocations_->take(ptr);
   if (going.empty()) return;
-  AllSteps steps;
-  going.mapped().give_back(steps);
+  ErrorCollector steps;
+  going.mapped().destroy(steps);
   steps.end();
 }
 
@@ -271,8 +271,8 @@ BufferRef VirtualMemoryResource::modify_allocation(
     const BufferRef grown{node.mapped().ranges.front().ptr, node.mapped().size()};
     node.key() = grown.handle();
     allocations_->put(std::move(node));
-    AllSteps steps;
-    going.give_back(steps);
+    ErrorCollector steps;
+    going.destroy(steps);
     steps.end();
     return grown;
   } catch (...) {
@@ -294,7 +294,7 @@ VirtualMemoryResource::Allocation VirtualMemoryResource::grow(
   const std::size_t extra = bytes - old_bytes;
   made.ranges.emplace_back(extra, 0, ptr + old_bytes);
   if (made.ranges.front().ptr == ptr + old_bytes) {
-    made.or_give_back([&] {
+    made.or_release([&] {
       made.parts.emplace_back(ptr + old_bytes, std::make_shared<Physical>(extra, properties(how)));
       grant(ptr, bytes, how);
     });
@@ -308,7 +308,7 @@ VirtualMemoryResource::Allocation VirtualMemoryResource::grow(
   // addresses; both mappings exist until all steps succeed.
   made.ranges.clear();
   made.ranges.emplace_back(bytes, how.addr_align, 0);
-  made.or_give_back([&] {
+  made.or_release([&] {
     CUdeviceptr next = made.ranges.front().ptr;
     for (const Mapping& part : old.parts) {
       made.parts.emplace_back(next, part.memory);

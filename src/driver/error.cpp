@@ -167,7 +167,7 @@ void detail::fault_was_raised(int code) noexcept try {
 } catch (...) {  // out of memory: the next error is reported as the first
 }
 
-void detail::forget_first_fault() noexcept {
+void detail::clear_first_fault() noexcept {
   FirstFault& first = first_fault();
   const std::lock_guard lock{first.mutex};
   first.code = 0;

@@ -23,6 +23,6 @@ std::string last_fault_report();
 /// it. Not called for errors that are dropped in destructors.
 CUCORE_EXPORT void fault_was_raised(int code) noexcept;
 /// Called when a context is reset or destroyed: the next fault is a new one, not a repetition.
-void forget_first_fault() noexcept;
+void clear_first_fault() noexcept;
 
 }  // namespace cucore::detail

@@ -125,13 +125,13 @@ struct EndsContexts<field, CUresult (*)(Args...)> {
   static inline CUresult (*function)(Args...) = nullptr;
   static CUresult call(Args... args) {
     const CUresult code = function(args...);
-    if (code == CUDA_SUCCESS) forget_first_fault();
+    if (code == CUDA_SUCCESS) clear_first_fault();
     return code;
   }
 };
 
 template <auto field>
-void forget_fault_after(DriverTable& table) {
+void clear_fault_after(DriverTable& table) {
   static constexpr DriverTable lacking = missing_function_stubs();
   if (table.*field == lacking.*field) return;
   EndsContexts<field>::function = table.*field;
@@ -273,8 +273,8 @@ void fill(State& s, const DriverLibrary& library) {
 #undef CUCORE_FN
   if (s.table.cuLibraryUnload != missing_function_stubs().cuLibraryUnload) track_kernels(s.table);
   reject_blocking_calls_in_host_functions(s.table);
-  forget_fault_after<&DriverTable::cuDevicePrimaryCtxReset>(s.table);
-  forget_fault_after<&DriverTable::cuCtxDestroy>(s.table);
+  clear_fault_after<&DriverTable::cuDevicePrimaryCtxReset>(s.table);
+  clear_fault_after<&DriverTable::cuCtxDestroy>(s.table);
   s.fault_report = reinterpret_cast<const char* (*)()>(library.symbol("cucoreGetLastFaultReport"));
   s.trace = reinterpret_cast<decltype(s.trace)>(library.symbol("cucoreTrace"));
   s.info.kind = s.fault_report != nullptr ? DeviceKind::cpu : DeviceKind::gpu;

@@ -10,7 +10,8 @@ namespace cucore::python {
 /// still fully usable then, and exit functions that the program registered earlier run later: a
 /// reference that is released here must be looked up again on its next use. For references to
 /// classes and functions that would keep a module, and with it a program's variables, alive.
-/// (Objects that programs gave us to keep alive, kept.hpp, are released later, with the module.)
+/// (Objects that programs gave us to keep alive, keep_alive.hpp, are released later, with the
+/// module.)
 inline void at_exit(void (*function)()) noexcept {
   static PyMethodDef method{
       "forget",

@@ -47,12 +47,12 @@ class TypeTables {
     next_ = first_.load();
     while (!first_.compare_exchange_weak(next_, this)) {
     }
-    if (next_ == nullptr) at_exit(&forget_all);
+    if (next_ == nullptr) at_exit(&clear_all);
   }
   static bool are_closed() noexcept { return closed_; }
 
  private:
-  static void forget_all() {
+  static void clear_all() {
     closed_ = true;
     for (TypeTables* table = first_.exchange(nullptr); table != nullptr; table = table->next_)
       table->forget_(*table);
@@ -72,7 +72,7 @@ template <class Value>
 class TypeTable : private TypeTables {
  public:
   constexpr TypeTable() noexcept
-      : TypeTables{[](TypeTables& self) { static_cast<TypeTable&>(self).forget(); }} {}
+      : TypeTables{[](TypeTables& self) { static_cast<TypeTable&>(self).clear(); }} {}
 
   /// Returns the value of this type, or null.
   const Value* find(PyTypeObject* type) const noexcept {
@@ -105,7 +105,7 @@ class TypeTable : private TypeTables {
     }
     return false;
   }
-  void forget() noexcept {
+  void clear() noexcept {
     for (Entry& entry : entries_)
       Py_XDECREF(reinterpret_cast<PyObject*>(entry.type.exchange(nullptr)));
   }

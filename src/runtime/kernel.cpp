@@ -63,7 +63,7 @@ cudaError_t unload_library(cudaLibrary_t library) {
       if (d.cuLibraryEnumerateKernels(own.data(), count, library) != CUDA_SUCCESS) own.clear();
     }
     const CUresult code = d.cuLibraryUnload(library);
-    if (code == CUDA_SUCCESS) forget_kernels(own);
+    if (code == CUDA_SUCCESS) erase_kernels(own);
     return code;
   });
 }
@@ -278,7 +278,7 @@ void register_kernel(CUkernel kernel) {
   k.known.insert(kernel);
 }
 
-void forget_kernels(std::span<const CUkernel> gone) {
+void erase_kernels(std::span<const CUkernel> gone) {
   Kernels& k = kernels();
   const std::lock_guard lock{k.mutex};
   for (const CUkernel kernel : gone) k.known.erase(kernel);

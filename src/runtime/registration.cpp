@@ -109,7 +109,7 @@ void unregister_fat_binary(FatBinary* binary) noexcept {
     std::erase_if(r.stubs, [=](const auto& row) { return row.second.binary == binary; });
     std::erase_if(r.variables, [=](const auto& row) { return row.second.binary == binary; });
   }
-  forget_kernels(kernels);
+  erase_kernels(kernels);
   const std::unique_ptr<FatBinary> owned{binary};
   if (owned->library == nullptr) return;
   try {

@@ -36,7 +36,7 @@ void set_thread_device(CUdevice device) noexcept;
 CUresult function_of(const void* func, CUfunction* function);
 void register_kernel(CUkernel kernel);
 /// Called when the library of these kernels is unloaded.
-void forget_kernels(std::span<const CUkernel> gone);
+void erase_kernels(std::span<const CUkernel> gone);
 
 /// Calls a body that returns CUresult or cudaError_t, and sets the thread's last error.
 template <class Body>

@@ -260,7 +260,7 @@ class Slice {
   static bool is_shared(const Instruction& access) { return space_of(access) == "shared"; }
 
   /// A lock that is released in the same iteration: its owner needs no other thread to continue.
-  [[nodiscard]] bool is_given_back(const Instruction& take) const {
+  [[nodiscard]] bool is_released(const Instruction& take) const {
     const Place place = Place::of(take);
     return any_of(writes_, [&](const Write& write) {
       return write.instruction != &take && write.place == place;
@@ -269,8 +269,8 @@ class Slice {
 
   [[nodiscard]] bool is_read(const Instruction& instruction) const {
     if (const auto* rmw = dyn_cast<AtomicRMWInst>(&instruction))
-      return !is_counter(*rmw) && !is_given_back(*rmw);
-    if (const auto* cas = dyn_cast<AtomicCmpXchgInst>(&instruction)) return !is_given_back(*cas);
+      return !is_counter(*rmw) && !is_released(*rmw);
+    if (const auto* cas = dyn_cast<AtomicCmpXchgInst>(&instruction)) return !is_released(*cas);
     if (const auto* load = dyn_cast<LoadInst>(&instruction)) {
       const StringRef space = space_of(*load);
       if (space == "param" || space == "const" || space == "local") return false;

@@ -32,7 +32,7 @@ EmitterPart::Mode EmitterPart::mode() const { return parts_.masks.mode(); }
 
 void EmitterPart::begin_block(Mode mode) {
   parts_.masks.begin(mode);
-  parts_.values.forget();
+  parts_.values.clear();
   parts_.memory.begin_block();
 }
 

@@ -27,7 +27,7 @@ class ValueMap : public EmitterPart {
   };
   [[nodiscard]] const Known& known() const { return known_; }
   void restore(const Known& known) { known_ = known; }
-  void forget() {
+  void clear() {
     known_.scalars.clear();
     known_.vectors.clear();
   }

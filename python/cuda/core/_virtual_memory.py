@@ -148,7 +148,7 @@ class VirtualMemoryResource(MemoryResource):
         ptr, size = self._memory.modify(buf.handle, _checked_size(new_size), described)
         if size <= old_size:
             return buf
-        _core.forget_buffer(buf)
+        _core.untrack_buffer(buf)
         return _core.buffer_without_stream(ptr, size, self)
 
     @property

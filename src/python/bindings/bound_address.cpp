@@ -16,7 +16,7 @@ struct BoundAddress {
 
 PyTypeObject* bound_type = nullptr;
 void dealloc(PyObject* o);
-Spares<BoundAddress, dealloc> spares;
+FreeList<BoundAddress, dealloc> free_list;
 
 BoundAddress* self_of(PyObject* o) { return reinterpret_cast<BoundAddress*>(o); }
 void* as_slot(auto* function) { return reinterpret_cast<void*>(function); }
@@ -59,7 +59,7 @@ Py_hash_t hash(PyObject* o) {
 
 void dealloc(PyObject* o) {
   Py_DECREF(self_of(o)->record);
-  spares.give(o);
+  free_list.give(o);
 }
 
 PyMemberDef members[] = {
@@ -70,7 +70,7 @@ PyMemberDef members[] = {
 }  // namespace
 
 PyObject* bound_address(RecordObject* record) {
-  BoundAddress* const bound = spares.take(bound_type);
+  BoundAddress* const bound = free_list.take(bound_type);
   if (bound == nullptr) return nullptr;
   Py_INCREF(record);
   bound->record = record;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/unloaded.hpp"
+#include "core/unload_count.hpp"
 #include "cucore/driver.hpp"
 #include "python/gil.hpp"
 
@@ -33,8 +33,8 @@ PyObject* Call::operator()(PyObject* const* args) {
   if (f_.address == nullptr && !resolve(f_)) [[unlikely]]
     return nullptr;
   if (row_.flags & kNoResult) return plain();
-  const int code = (row_.flags & kAskTwice) != 0 ? ask_twice() : status();
-  if ((row_.flags & kAskTwice) != 0 && PyErr_Occurred()) return nullptr;
+  const int code = (row_.flags & kCallTwice) != 0 ? call_twice() : status();
+  if ((row_.flags & kCallTwice) != 0 && PyErr_Occurred()) return nullptr;
   if (host_call_ != nullptr) {
     if (raise_pending(host_call_)) [[unlikely]]
       return nullptr;
@@ -180,7 +180,7 @@ int Call::status() {
   return pair[0];
 }
 
-int Call::ask_twice() {
+int Call::call_twice() {
   int code = status();
   for (int attempt = 0; attempt < 8 && (code == 0 || code == 7);
        ++attempt) {  // 7: NVML_ERROR_INSUFFICIENT_SIZE
@@ -410,7 +410,7 @@ PyObject* Call::plain() {
 
 PyObject* call_function(FunctionObject& function, PyObject* const* args) {
   PyObject* result = Call{function}(args);
-  if (function.unloads) detail::unloaded_code.fetch_add(1);
+  if (function.unloads) detail::unload_count.fetch_add(1);
   return result;
 }
 

@@ -73,7 +73,7 @@ class Call {
   std::uint64_t invoke();
   int status();
   /// Queries the number of elements first, then the elements; repeats if the list grew in between.
-  int ask_twice();
+  int call_twice();
   /// After the library has accepted (or rejected) a Python callback: on a capturing stream the
   /// graph becomes its owner.
   void settle(int code);

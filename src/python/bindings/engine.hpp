@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/waiting.hpp"
+#include "core/blocking_calls.hpp"
 #include "keeps.hpp"
 #include "rows.hpp"
 
@@ -85,13 +85,13 @@ PyObject* enum_member(TypeId id, std::int64_t value);
 /// larger, has another one. A freed object keeps its reference to its class, because it is usually
 /// reused for the same class.
 template <class Object, destructor dealloc>
-class Spares {
+class FreeList {
  public:
   /// Returns a new object of a class with uninitialized fields. Null with MemoryError set.
   Object* take(PyTypeObject* type) {
     if (count_ == 0 || type->tp_dealloc != dealloc) [[unlikely]]
       return take_new(type);
-    PyObject* const object = spares_[--count_];
+    PyObject* const object = free_list_[--count_];
     if (PyTypeObject* const before = Py_TYPE(object); before != type) {
       Py_INCREF(reinterpret_cast<PyObject*>(type));
       Py_SET_TYPE(object, type);
@@ -104,7 +104,7 @@ class Spares {
   void give(PyObject* object) {
     PyTypeObject* const type = Py_TYPE(object);
     if (count_ < kMost && type->tp_dealloc == dealloc) [[likely]] {
-      spares_[count_++] = object;
+      free_list_[count_++] = object;
     } else {
       type->tp_free(object);
       Py_DECREF(reinterpret_cast<PyObject*>(type));
@@ -122,7 +122,7 @@ class Spares {
     return PyObject_New(Object, type);
   }
   unsigned count_ = 0;
-  PyObject* spares_[kMost + 1];
+  PyObject* free_list_[kMost + 1];
 };
 
 struct HandleObject {
@@ -134,7 +134,7 @@ struct HandleObject {
 };
 extern PyTypeObject* handle_base;
 void handle_dealloc(PyObject* handle);  // tp_dealloc of every handle class created here
-extern Spares<HandleObject, handle_dealloc> handle_spares;
+extern FreeList<HandleObject, handle_dealloc> handle_spares;
 /// Creates a handle of the row's class. Null with MemoryError set.
 inline PyObject* new_handle(PyObject* type, TypeId id, const TypeRow& row, std::uint64_t value) {
   HandleObject* const handle = handle_spares.take(reinterpret_cast<PyTypeObject*>(type));
@@ -230,7 +230,7 @@ bool keep_copied(RecordObject* into, const void* place, RecordObject* value);
 /// Returns the object that the record keeps alive for `field`, or null. Borrowed.
 PyObject* kept(RecordObject* record, const void* field);
 /// Releases the objects that the record keeps alive for the fields in [from, from + size).
-void forget_kept(RecordObject* record, const void* from, std::size_t size);
+void erase_kept(RecordObject* record, const void* from, std::size_t size);
 
 // ---- values (convert.cpp)
 // ---------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ struct KernelFacts {
 };
 std::uint64_t facts_of(void* kernel, Py_ssize_t arguments);
 /// Queries the driver, after the first launch of a kernel, for the facts of later launches.
-void ask_for_facts(void* kernel, Py_ssize_t arguments);
+void query_facts(void* kernel, Py_ssize_t arguments);
 /// Returns whether the number of values in a tuple is the kernel's number of parameters; sets
 /// TypeError if not. A driver would read past the end of a shorter list.
 bool kernel_takes(const char* function, void* kernel, PyObject* given);

@@ -22,10 +22,10 @@ const char* array_of(RecordObject* record, const char* place, std::size_t* size)
 
 /// Releases the objects kept for the elements of a field's array, unless a view of an element or a
 /// copy of the record exists.
-void forget_array(RecordObject* record, const char* place) {
+void erase_array(RecordObject* record, const char* place) {
   std::size_t size = 0;
   const char* const data = array_of(record, place, &size);
-  if (data != nullptr && Py_REFCNT(kept(record, place)) == 1) forget_kept(record, data, size);
+  if (data != nullptr && Py_REFCNT(kept(record, place)) == 1) erase_kept(record, data, size);
 }
 
 void set_count(const FieldObject& field, RecordObject* record, Py_ssize_t n) {
@@ -45,7 +45,7 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
   if (PyLong_Check(value)) {  // a raw address: the caller is responsible for its lifetime
     Slot slot{};
     if (!to_integer(value, Kind::u64, where, &slot)) return -1;
-    forget_array(record, place);
+    erase_array(record, place);
     std::memcpy(place, &slot.p, sizeof slot.p);
     return keep_alive(record, place, Py_None) ? 0 : -1;
   }
@@ -72,7 +72,7 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
         return -1;
     }
   }
-  forget_array(record, place);
+  erase_array(record, place);
   if (!keep_alive(record, place, memory.get())) return -1;
   std::memcpy(place, &data, sizeof data);
   set_count(field, record, n);

@@ -206,7 +206,7 @@ PyObject* long_entry(PyObject* self, PyObject* const* args, Py_ssize_t given, Py
 
 /// Warns once if the major version of the driver is older than that of these modules. False if the
 /// warning is turned into an error.
-static bool is_told_of_an_older_driver(const Api& api) {
+static bool is_older_driver_reported(const Api& api) {
   static std::atomic<bool> told{false};
   if (std::string_view{api.module} != "cuda.bindings.driver" || told.exchange(true)) return true;
   if (driver_info().version / 1000 >= CUDA_VERSION / 1000) return true;
@@ -224,7 +224,7 @@ void raise_from(const char* module, const char* exception, const char* text) {
 bool resolve(FunctionObject& f) {
   try {
     f.address = f.api->resolve(*f.api, *f.row);
-    if (f.address != nullptr && !is_told_of_an_older_driver(*f.api)) return false;
+    if (f.address != nullptr && !is_older_driver_reported(*f.api)) return false;
     if (void* own = f.address != nullptr ? in_place_of(c_name(*f.api, *f.row), f.address) : nullptr)
       f.address = own;
   } catch (const pathfinder::NotFoundError& error) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine.hpp"
-#include "fast.hpp"
+#include "fast_call.hpp"
 
 namespace cucore::bindings {
 

@@ -12,7 +12,7 @@ namespace cucore::bindings {
 
 PyTypeObject* handle_base = nullptr;
 
-Spares<HandleObject, handle_dealloc> handle_spares;
+FreeList<HandleObject, handle_dealloc> handle_spares;
 
 void handle_dealloc(PyObject* o) { handle_spares.give(o); }
 

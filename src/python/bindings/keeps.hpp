@@ -60,7 +60,7 @@ class Keeps {
   }
 
   /// Releases the objects of the fields in [from, from + size).
-  void forget(const void* from, std::size_t size) {
+  void erase(const void* from, std::size_t size) {
     const char* const end = static_cast<const char*>(from) + size;
     for (Entry* at = place_of(from);
          at != entries_ + count_ && std::less<>{}(at->field, static_cast<const void*>(end));

@@ -2,7 +2,7 @@
 // kernel_params.cpp: conversion of kernel arguments, given as an address, a buffer of addresses, or
 // (values, types) with ctypes types or None.
 #include "../type_table.hpp"
-#include "core/unloaded.hpp"
+#include "core/unload_count.hpp"
 #include "cucore/driver.hpp"
 #include "engine.hpp"
 
@@ -363,7 +363,7 @@ namespace {
 /// count and the number of code unloads, with the facts in the lowest bits.
 std::atomic<std::uint64_t> remembered[256];
 constexpr std::uint64_t kFacts = KernelFacts::known | KernelFacts::quiet | KernelFacts::asked;
-using detail::unloaded_code;
+using detail::unload_count;
 
 std::uint64_t digest(std::uint64_t kernel, Py_ssize_t n, std::uint64_t unloaded) {
   std::uint64_t mixed = kernel * 0x9E3779B97F4A7C15u;
@@ -386,12 +386,12 @@ void remember(std::uint64_t kernel, Py_ssize_t n, std::uint64_t unloaded, std::u
 std::uint64_t facts_of(void* kernel, Py_ssize_t arguments) {
   const auto handle = reinterpret_cast<std::uint64_t>(kernel);
   const std::uint64_t entry = place_of(handle).load(std::memory_order_relaxed);
-  const std::uint64_t unloaded = unloaded_code.load(std::memory_order_relaxed);
+  const std::uint64_t unloaded = unload_count.load(std::memory_order_relaxed);
   return ((entry ^ digest(handle, arguments, unloaded)) & ~kFacts) == 0 ? entry & kFacts : 0;
 }
 
-void ask_for_facts(void* kernel, Py_ssize_t arguments) {
-  const std::uint64_t unloaded = unloaded_code.load(std::memory_order_relaxed);
+void query_facts(void* kernel, Py_ssize_t arguments) {
+  const std::uint64_t unloaded = unload_count.load(std::memory_order_relaxed);
   int local = 1;
   const CUresult code = driver().cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
                                                     static_cast<CUfunction>(kernel));
@@ -406,7 +406,7 @@ bool kernel_takes(const char* function, void* kernel, PyObject* given) {
   const Py_ssize_t n =
       PyTuple_GET_SIZE(given) == 0 ? 0 : PyObject_Length(PyTuple_GET_ITEM(given, 0));
   if (facts_of(kernel, n) != 0) return true;
-  const std::uint64_t codes = unloaded_code.load(std::memory_order_relaxed);
+  const std::uint64_t codes = unload_count.load(std::memory_order_relaxed);
   const auto ask = [&](Py_ssize_t index) {
     std::size_t offset = 0, size = 0;
     return driver().cuFuncGetParamInfo(static_cast<CUfunction>(kernel),

@@ -16,7 +16,7 @@ namespace {
 
 RecordObject* self_of(PyObject* o) { return reinterpret_cast<RecordObject*>(o); }
 
-Spares<RecordObject, record_dealloc> spares;
+FreeList<RecordObject, record_dealloc> free_list;
 
 /// Objects kept alive by pointer fields that were set through a non-owning view (created with _ptr=
 /// or from_ptr()). They must live as long as the memory, not as long as the view. The record that
@@ -45,8 +45,8 @@ auto with_foreign(Use use) {
 }
 
 /// Removes the entries that views have added for this memory.
-[[gnu::noinline]] void forget_foreign(const void* from, std::size_t size) {
-  with_foreign([=] { return foreign.forget(from, size), true; });
+[[gnu::noinline]] void erase_foreign(const void* from, std::size_t size) {
+  with_foreign([=] { return foreign.erase(from, size), true; });
 }
 
 /// Returns the record's table of kept objects, created on first use. Null with MemoryError set.
@@ -64,7 +64,7 @@ Keeps* own_keeps(RecordObject* record) {
       PyErr_Clear();  // they stay in `foreign` until the memory is freed
       return true;
     }
-    foreign.forget(record->place, bytes_of(record));
+    foreign.erase(record->place, bytes_of(record));
     for (std::uint32_t i = 0; i < keep->size(); ++i)
       record->calls = record->calls || PyCapsule_CheckExact((*keep)[i].what);
     return true;
@@ -80,7 +80,7 @@ Keeps* keeps_of(RecordObject* record) {
 }
 
 RecordObject* allocate(PyTypeObject* type, TypeId id) {
-  auto* record = spares.take(type);
+  auto* record = free_list.take(type);
   if (record == nullptr) return nullptr;
   record->place = nullptr;
   record->owner = nullptr;
@@ -107,7 +107,7 @@ bool own_memory(RecordObject* record) {
   }
   std::memset(record->place, 0, size);
   if (has_foreign_keeps()) [[unlikely]]
-    forget_foreign(record->place, size);
+    erase_foreign(record->place, size);
   record->aligned = aligned;
   for (std::uint32_t i = 0; row.version != 0 && i < record->count; ++i) {
     const std::uint32_t version = row.size | std::uint32_t{row.version} << 24;
@@ -363,7 +363,7 @@ void record_dealloc(PyObject* o) {
   RecordObject* const record = self_of(o);
   if (record->owns) {
     if (has_foreign_keeps()) [[unlikely]]
-      forget_foreign(record->place, bytes_of(record));
+      erase_foreign(record->place, bytes_of(record));
     void* memory = record->place;
     if (record->aligned)
       std::memcpy(&memory, static_cast<char*>(record->place) - sizeof(void*), sizeof memory);
@@ -372,7 +372,7 @@ void record_dealloc(PyObject* o) {
   if (record->keep != nullptr) [[unlikely]]
     delete record->keep;
   Py_XDECREF(record->owner);
-  spares.give(o);
+  free_list.give(o);
 }
 
 bool points_to_kept(PyObject* value) {
@@ -418,7 +418,7 @@ bool keep_copied(RecordObject* into, const void* place, RecordObject* value) {
   // never at an odd address, so this key is distinct from those of fields.
   const void* const whole = static_cast<const char*>(place) + 1;
   const bool is_foreign = from->owner != nullptr;
-  forget_kept(into, place, size);
+  erase_kept(into, place, size);
   if (!is_foreign && (has == nullptr || has->size() == 0)) return true;
   into->calls = into->calls || from->calls;
   return change_keeps(into, [&](Keeps& keep) {
@@ -427,12 +427,12 @@ bool keep_copied(RecordObject* into, const void* place, RecordObject* value) {
   });
 }
 
-void forget_kept(RecordObject* record, const void* from, std::size_t size) {
+void erase_kept(RecordObject* record, const void* from, std::size_t size) {
   record = outermost(record);
   if (!record->owns)
-    forget_foreign(from, size);
+    erase_foreign(from, size);
   else if (Keeps* const keep = keeps_of(record))
-    keep->forget(from, size);
+    keep->erase(from, size);
 }
 
 void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executable) {

@@ -121,7 +121,7 @@ enum FunctionFlags : std::uint8_t {
   kBlocking = 1,       // may block or run a callback: the GIL is released around the call
   kLegacyContext = 2,  // cuCtxCreate: the form without its first argument is accepted too
   kNoResult = 4,       // does not return a result code
-  kAskTwice = 8,       // called without a buffer first, to query the required size
+  kCallTwice = 8,      // called without a buffer first, to query the required size
   kStatusRecord = 16,  // returns a struct whose first member is the result code
 };
 

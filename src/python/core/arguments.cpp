@@ -8,10 +8,10 @@
 
 #include "core/library.hpp"
 #include "cucore/driver.hpp"
+#include "fast_path_types.hpp"
 #include "protection.hpp"
 #include "py_buffer.hpp"
 #include "py_graph_builder.hpp"
-#include "usual.hpp"
 
 namespace cucore::python {
 
@@ -451,13 +451,13 @@ void retain_in_list(PyObject* list, PyObject* const* objects, Py_ssize_t count) 
         PyFloat_CheckExact(object))
       continue;  // passed by value
     PyTypeObject* const type = Py_TYPE(object);
-    if (type == usual.kernel_type || type == usual.buffer_type) {
+    if (type == fast_path_types.kernel_type || type == fast_path_types.buffer_type) {
       if (is_kept_recently(list, object)) continue;
     } else if (const ValueType* const known = known_types.find(type);
                known != nullptr && known->kind == ValueType::in_object) {
       continue;  // a NumPy scalar is passed by value, too
     }
-    const nb::object held = type == usual.kernel_type ? nb::borrow(object) : hold(object);
+    const nb::object held = type == fast_path_types.kernel_type ? nb::borrow(object) : hold(object);
     if (PyList_Append(list, held.ptr()) < 0) throw nb::python_error();
   }
 }

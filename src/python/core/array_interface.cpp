@@ -277,7 +277,7 @@ nb::object view_of_cuda_array_interface(nb::handle cls, nb::handle object, nb::h
 }
 
 /// object.__dlpack__() with these keywords; null with an exception set.
-PyObject* ask_dlpack(PyObject* object, PyObject* stream, bool is_versioned) {
+PyObject* query_dlpack(PyObject* object, PyObject* stream, bool is_versioned) {
   static PyObject* const method = PyUnicode_InternFromString("__dlpack__");
   static PyObject* const version = Py_BuildValue("(ii)", 1, 0);
   static PyObject* const asks_stream = PyUnicode_InternFromString("stream");
@@ -306,11 +306,11 @@ nb::object view_of_dlpack(nb::handle cls, nb::handle object, nb::handle stream) 
            kind);
   nb::object consumer;
   if (on_device) consumer = nb::int_(consumer_of(stream));
-  nb::object capsule = nb::steal(ask_dlpack(object.ptr(), consumer.ptr(), true));
+  nb::object capsule = nb::steal(query_dlpack(object.ptr(), consumer.ptr(), true));
   if (!capsule.is_valid()) {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
     PyErr_Clear();  // a producer from before versions
-    capsule = nb::steal(ask_dlpack(object.ptr(), consumer.ptr(), false));
+    capsule = nb::steal(query_dlpack(object.ptr(), consumer.ptr(), false));
     if (!capsule.is_valid()) throw nb::python_error();
   }
   return take_view(cls, capsule, object.ptr());

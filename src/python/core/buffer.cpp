@@ -6,10 +6,10 @@
 #include <typeinfo>
 
 #include "arguments.hpp"
-#include "buffer_spares.hpp"
+#include "buffer_free_list.hpp"
 #include "dlpack.hpp"
+#include "fast_path_types.hpp"
 #include "py_buffer.hpp"
-#include "usual.hpp"
 #include "values.hpp"
 
 namespace cucore::python {
@@ -172,8 +172,9 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
             ? PyBuffer{allocate_unlocked(std::move(from), bytes, *on), nb::borrow(resource)}
             : PyBuffer{std::move(from), bytes, *on, nb::borrow(resource)};
     made.is_plain = !is_managed;
-    memory_line.free.store(driver().cuMemFreeAsync, std::memory_order_relaxed);
-    memory_line.allocate.store(driver().cuMemAllocFromPoolAsync, std::memory_order_relaxed);
+    allocation_fast_path.free.store(driver().cuMemFreeAsync, std::memory_order_relaxed);
+    allocation_fast_path.allocate.store(driver().cuMemAllocFromPoolAsync,
+                                        std::memory_order_relaxed);
     if (on == &storage) made.capture = on->capture_id();  // a builder's stream, among others
     return wrap(is_managed ? managed_buffer_type() : plain, std::move(made));
   }
@@ -185,11 +186,11 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
 namespace {
 
 /// A Buffer object for memory of a pool where none is kept.
-[[gnu::noinline, maybe_unused]] PyObject* new_buffer(CUdeviceptr ptr, std::size_t size, Loan* loan,
-                                                     PyObject* resource) {
-  PyBuffer made{ptr, size, LoanHolder{loan}, nb::borrow(resource)};
-  nb::object buffer = nb::inst_alloc(reinterpret_cast<PyObject*>(usual.buffer_type));
-  new (&value_at<PyBuffer>(buffer.ptr(), usual.buffer_at)) PyBuffer{std::move(made)};
+[[gnu::noinline, maybe_unused]] PyObject* new_buffer(CUdeviceptr ptr, std::size_t size,
+                                                     SharedOwners* owners, PyObject* resource) {
+  PyBuffer made{ptr, size, SharedOwnersRef{owners}, nb::borrow(resource)};
+  nb::object buffer = nb::inst_alloc(reinterpret_cast<PyObject*>(fast_path_types.buffer_type));
+  new (&value_at<PyBuffer>(buffer.ptr(), fast_path_types.buffer_at)) PyBuffer{std::move(made)};
   nb::inst_mark_ready(buffer);
   return buffer.release().ptr();
 }
@@ -206,19 +207,20 @@ PyObject* allocate_usually([[maybe_unused]] nb::handle resource, [[maybe_unused]
   if (on == nullptr || reinterpret_cast<std::uintptr_t>(on->handle()) <= 2 || !native.is_valid() ||
       !PyLong_CheckExact(size) || !as_int64(size, &bytes) || bytes <= 0 || host_calls_are_pending())
     return nullptr;
-  const auto& from = value_at<Native>(native.ptr(), memory_line.native_at);
-  const auto call = memory_line.allocate.load(std::memory_order_relaxed);
+  const auto& from = value_at<Native>(native.ptr(), allocation_fast_path.native_at);
+  const auto call = allocation_fast_path.allocate.load(std::memory_order_relaxed);
   if (from.plain == nullptr || call == nullptr) return nullptr;
   CUdeviceptr ptr = 0;
   const auto count = static_cast<std::size_t>(bytes);
-  Loan* const loan = Loan::take(*on, from.resource);  // nothing throws while it is held here
+  SharedOwners* const owners =
+      SharedOwners::acquire(*on, from.resource);  // nothing throws while it is held here
   if (call(&ptr, count, from.plain, on->handle()) != CUDA_SUCCESS) [[unlikely]]
-    return loan->give_back(), nullptr;
-  PyObject* const spare = buffer_spares.take();
+    return owners->release(), nullptr;
+  PyObject* const spare = buffer_free_list.take();
   if (spare == nullptr) [[unlikely]]
-    return new_buffer(ptr, count, loan, resource.ptr());
-  new (&value_at<PyBuffer>(spare, usual.buffer_at))
-      PyBuffer{ptr, count, LoanHolder{loan}, nb::borrow(resource)};
+    return new_buffer(ptr, count, owners, resource.ptr());
+  new (&value_at<PyBuffer>(spare, fast_path_types.buffer_at))
+      PyBuffer{ptr, count, SharedOwnersRef{owners}, nb::borrow(resource)};
   return spare;
 #endif
 }
@@ -263,9 +265,9 @@ namespace {
 
 PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
 #ifndef Py_GIL_DISABLED  // another thread may close the stream
-  if (Py_TYPE(self) == usual.buffer_type && kwnames == nullptr && nargs == 1) {
+  if (Py_TYPE(self) == fast_path_types.buffer_type && kwnames == nullptr && nargs == 1) {
     const Stream* const stream = plain_stream(args[0]);
-    auto& value = value_at<PyBuffer>(self, usual.buffer_at);
+    auto& value = value_at<PyBuffer>(self, fast_path_types.buffer_at);
     if (stream != nullptr && stream->is_same(value.buffer.deallocation_stream()) &&
         value.close_plainly()) [[likely]]
       Py_RETURN_NONE;
@@ -425,7 +427,7 @@ void bind_buffer(nb::module_& m) {
       ">>> buffer.fill(b'xy', stream=stream)\n"
       ">>> bytes(buffer.copy_to(bytearray(8), stream=stream))\n"
       "b'xyxyxyxy'");
-  buffer_spares.install(reinterpret_cast<PyTypeObject*>(cls.ptr()));
+  buffer_free_list.install(reinterpret_cast<PyTypeObject*>(cls.ptr()));
   set_module(cls);
   forbid_new<"Device.allocate(), a memory resource or Buffer.from_handle()">(cls);
   def_fast<buffer_copy_from>(

@@ -30,8 +30,8 @@ struct HeldMemory {
     ++open_buffer(held).views;
   }
   HeldMemory(HeldMemory&& other) noexcept : buffer{std::move(other.buffer)} {}
-  ~HeldMemory() { let_go(); }
-  void let_go() noexcept {
+  ~HeldMemory() { release(); }
+  void release() noexcept {
     if (const nb::object held = std::move(buffer); held.is_valid()) end_view(held.ptr());
   }
   nb::object buffer;
@@ -44,7 +44,7 @@ int held_traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int held_clear(PyObject* self) {
-  self_of<HeldMemory>(self).let_go();
+  self_of<HeldMemory>(self).release();
   return 0;
 }
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
+#include "bytes_argument.hpp"
 #include "core/by_value.hpp"
 #include "cucore/ipc.hpp"
-#include "length.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
@@ -69,7 +69,7 @@ void bind_buffer_transport(nb::module_& m) {
     cucore::detail::wait_for(value);
   });
   // Closes a buffer without giving its memory back: something else has taken it over.
-  m.def("forget_buffer", [](nb::handle buffer) {
+  m.def("untrack_buffer", [](nb::handle buffer) {
     PyBuffer& b = open_buffer(buffer.ptr());
     b.settle();
     b.buffer.release();

@@ -10,11 +10,11 @@
 
 #include "../type_table.hpp"
 #include "device_properties.hpp"
+#include "fast_path_types.hpp"
 #include "py_buffer.hpp"
 #include "py_graph_builder.hpp"
 #include "submission.hpp"
 #include "support.hpp"
-#include "usual.hpp"
 #include "values.hpp"
 
 namespace cucore::python {
@@ -159,9 +159,10 @@ PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t narg
                           PyObject* kwnames) {
   PyDevice& device = device_of(self);
   // allocate(n, stream=s), or with a positional stream, on a device that has been used.
-  const bool is_usual = kwnames == nullptr ? nargs == 2
-                                           : nargs == 1 && PyTuple_GET_SIZE(kwnames) == 1 &&
-                                                 PyTuple_GET_ITEM(kwnames, 0) == usual.stream_name;
+  const bool is_usual = kwnames == nullptr
+                            ? nargs == 2
+                            : nargs == 1 && PyTuple_GET_SIZE(kwnames) == 1 &&
+                                  PyTuple_GET_ITEM(kwnames, 0) == fast_path_types.stream_name;
   if (is_usual && device.context && device.memory_resource.is_valid()) {
     if (PyObject* made =
             allocate_usually(device.memory_resource, device.native_memory, args[0], args[1]))
@@ -276,7 +277,7 @@ nb::object helper(const char* module, const char* function) {
 
 nb::object device_object(int id) { return nb::borrow(singleton(id)); }
 
-void forget_memory_resources() noexcept {
+void clear_memory_resources() noexcept {
   for (PyObject* device : devices_of_thread) {
     PyDevice& d = self_of<PyDevice>(device);
     d.native_memory.reset();

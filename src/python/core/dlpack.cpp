@@ -21,7 +21,7 @@ class KeepObject {
     return *this;
   }
   ~KeepObject() {
-    if (object_ != nullptr) let_go(object_);
+    if (object_ != nullptr) release_reference(object_);
   }
 
  private:

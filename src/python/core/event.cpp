@@ -2,9 +2,9 @@
 // event.cpp: cuda.core.Event.
 #include <cstring>
 
-#include "core/relaxed.hpp"
+#include "bytes_argument.hpp"
+#include "core/relaxed_capture.hpp"
 #include "cucore/ipc.hpp"
-#include "length.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 #include "values.hpp"
@@ -100,7 +100,7 @@ void bind_event(nb::module_& m) {
       cls, "close", "close($self)\n--\n\nDestroy the event; does nothing the second time.");
   cls.def("_poll", [](nb::handle e) {  // for await: leaves captures of other tasks alone
     return asked(open_event(e.ptr()), [](const Event& event) {
-      const detail::Relaxed relaxed;
+      const detail::RelaxedCaptureScope relaxed;
       return event.is_done();
     });
   });

@@ -46,7 +46,7 @@ struct PyGraph {
   }
   /// Retires the objects of all node updates: the whole graph has new parameters, so later launches
   /// do not use them.
-  void forget_updates() {
+  void clear_updates() {
     if (updates.is_valid()) retire(std::exchange(updates, nb::object{}));
   }
   void update(const GraphDefinition& source) {
@@ -57,11 +57,11 @@ struct PyGraph {
     }
     GraphOwners old = std::exchange(owners, std::move(fresh));
     if (is_running()) keep_until_done(std::make_shared<GraphOwners>(std::move(old)));
-    forget_updates();
+    clear_updates();
   }
   void close() {
     if (graph.handle() == nullptr) return;
-    forget_updates();
+    clear_updates();
     for (auto& [event, things] : retired) {
       if (is_pending(event)) keep_until_done(keep_alive(std::move(things)));
     }
@@ -130,13 +130,13 @@ struct PyGraph {
       return;
     }
     const bool is_done = interpreter_is_ending() && settles(last);
-    if (!is_done && detail::forget_after(last, things)) return;
+    if (!is_done && detail::release_after(last, things)) return;
     waiting.reset();
     if (!is_done && !interpreter_is_ending()) {  // no event for the end of the launch: synchronize
       WithoutGil release;
       (void)detail::synchronize(last);
     }
-    forget_owner(new std::shared_ptr<void>{std::move(things)});
+    release_owner(new std::shared_ptr<void>{std::move(things)});
   }
 };
 

@@ -8,10 +8,10 @@
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
-#include "core/waiting.hpp"
+#include "core/blocking_calls.hpp"
 #include "cucore/graph.hpp"
 #include "cucore/graph_node.hpp"
-#include "kept.hpp"
+#include "keep_alive.hpp"
 #include "py_kernel.hpp"
 #include "py_launch_config.hpp"
 #include "support.hpp"
@@ -50,7 +50,7 @@ inline HostNodeParams host_call(nb::handle callable, std::size_t address, std::s
 
 /// Returns the Python callable of a host node; None for a C function.
 inline nb::object callable_of(const HostNodeParams& call) {
-  if (call.function != &call_python || all_is_let_go()) return nb::none();
+  if (call.function != &call_python || are_all_released()) return nb::none();
   return nb::borrow(static_cast<PyObject*>(call.data));
 }
 

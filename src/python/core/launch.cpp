@@ -8,16 +8,16 @@
 
 #include "arguments.hpp"
 #include "core/library.hpp"
+#include "fast_path_types.hpp"
 #include "py_kernel.hpp"
 #include "py_launch_config.hpp"
 #include "submission.hpp"
 #include "support.hpp"
-#include "usual.hpp"
 #include "values.hpp"
 
 namespace cucore::python {
 
-constinit Usual usual;
+constinit FastPathTypes fast_path_types;
 
 namespace {
 
@@ -34,12 +34,13 @@ std::int32_t value_offset() {
 
 }  // namespace
 
-void Usual::fill() {  // the types come last: objects that were made to look at them have no value
+void FastPathTypes::fill() {  // the types come last: objects that were made to look at them have no
+                              // value
   stream_at = value_offset<Stream>();
   config_at = value_offset<PyLaunchConfig>();
   kernel_at = value_offset<PyKernel>();
   buffer_at = value_offset<PyBuffer>();
-  memory_line.native_at = value_offset<Native>();
+  allocation_fast_path.native_at = value_offset<Native>();
   stream_name = PyUnicode_InternFromString("stream");
   stream_type = type_of<Stream>();
   config_type = type_of<PyLaunchConfig>();
@@ -232,8 +233,8 @@ PyObject* config_reduce(const LaunchConfig& c) {
 [[gnu::always_inline]] inline void* usual_argument(PyObject* value, const ParamInfo& param,
                                                    unsigned taken, std::uint64_t* room) noexcept {
   PyTypeObject* const type = Py_TYPE(value);
-  if (type == usual.buffer_type) {
-    *room = value_at<PyBuffer>(value, usual.buffer_at).buffer.handle();
+  if (type == fast_path_types.buffer_type) {
+    *room = value_at<PyBuffer>(value, fast_path_types.buffer_at).buffer.handle();
     return (taken & detail::kWord64) != 0 && *room != 0 ? room : nullptr;  // closed, or of no bytes
   }
   if (type == &PyLong_Type) {
@@ -292,13 +293,14 @@ constexpr std::size_t kMostUsual = std::tuple_size_v<decltype(detail::KernelStat
 #ifdef Py_GIL_DISABLED  // another thread may close any of these
   return false;
 #endif
-  if (nargs < 3 || Py_TYPE(args[0]) != usual.stream_type || Py_TYPE(args[1]) != usual.config_type ||
-      Py_TYPE(args[2]) != usual.kernel_type)
+  if (nargs < 3 || Py_TYPE(args[0]) != fast_path_types.stream_type ||
+      Py_TYPE(args[1]) != fast_path_types.config_type ||
+      Py_TYPE(args[2]) != fast_path_types.kernel_type)
     return false;
-  const auto call = usual.launch.load(std::memory_order_relaxed);
-  const auto& stream = value_at<Stream>(args[0], usual.stream_at);
-  const auto& config = value_at<PyLaunchConfig>(args[1], usual.config_at);
-  detail::KernelState& state = *value_at<PyKernel>(args[2], usual.kernel_at).state();
+  const auto call = fast_path_types.launch.load(std::memory_order_relaxed);
+  const auto& stream = value_at<Stream>(args[0], fast_path_types.stream_at);
+  const auto& config = value_at<PyLaunchConfig>(args[1], fast_path_types.config_at);
+  detail::KernelState& state = *value_at<PyKernel>(args[2], fast_path_types.kernel_at).state();
   if (call == nullptr || stream.is_closed() || config.cluster || config.is_cooperative ||
       config.programmatic_stream_serialization)
     return false;
@@ -324,21 +326,22 @@ bool is_loaded_in(const detail::KernelState& state, unsigned long long context) 
 /// of the usual kinds. None of these run Python code. False when anything is not so: nothing has
 /// happened then. Throws where the driver refuses.
 bool try_fast_capture(PyObject* const* args, Py_ssize_t nargs) {
-  if (Py_TYPE(args[0]) == usual.stream_type || Py_TYPE(args[1]) != usual.config_type ||
-      Py_TYPE(args[2]) != usual.kernel_type)
+  if (Py_TYPE(args[0]) == fast_path_types.stream_type ||
+      Py_TYPE(args[1]) != fast_path_types.config_type ||
+      Py_TYPE(args[2]) != fast_path_types.kernel_type)
     return false;
   const BuilderSlots builder = slots_of_open_builder(args[0]);
   const Stream* const stream = builder.stream != nullptr ? plain_stream(builder.stream) : nullptr;
   if (stream == nullptr || !may_keep_lock_in_capture()) return false;
-  const Kernel& kernel = value_at<PyKernel>(args[2], usual.kernel_at);
+  const Kernel& kernel = value_at<PyKernel>(args[2], fast_path_types.kernel_at);
   const detail::KernelState& state = *kernel.state();
   void* pointers[kMostUsual];
   std::uint64_t rooms[kMostUsual];
   if (!is_loaded_in(state, stream->context_id()) ||
       !usual_arguments(state, args + 3, static_cast<std::size_t>(nargs - 3), pointers, rooms))
     return false;
-  detail::launch_kernel(*stream, value_at<PyLaunchConfig>(args[1], usual.config_at), kernel,
-                        pointers);
+  detail::launch_kernel(*stream, value_at<PyLaunchConfig>(args[1], fast_path_types.config_at),
+                        kernel, pointers);
   retain_in_list(builder.held, args + 2, nargs - 2);
   return true;
 }
@@ -403,14 +406,14 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
     capture_launch(builder, stream, config, kernel, packed, args + 2, nargs - 2);
     Py_RETURN_NONE;
   }
-  if (PyObject_TypeCheck(args[0], usual.stream_type)) [[likely]] {
+  if (PyObject_TypeCheck(args[0], fast_path_types.stream_type)) [[likely]] {
     const detail::ContextFunction* const known = kernel.state()->known(stream.context_id());
     if (known != nullptr && !known->has_local_memory && may_keep_lock(stream.handle())) {
       detail::launch_function(stream, config, kernel, known->function, packed.pointers());
     } else {
       launch_unlocked(stream, config, kernel, packed.pointers());
     }
-    usual.launch.store(driver().cuLaunchKernel, std::memory_order_relaxed);
+    fast_path_types.launch.store(driver().cuLaunchKernel, std::memory_order_relaxed);
     Py_RETURN_NONE;
   }
   // What is captured names the kernel, so that the graph's nodes can be asked for it.
@@ -452,7 +455,7 @@ void bind_launch(nb::module_& m) {
       "LaunchConfig(grid=(4, 2, 1), cluster=None, block=(256, 1, 1), shmem_size=0, "
       "is_cooperative=False)");
   set_module(cls);
-  usual.fill();
+  fast_path_types.fill();
   set_type_call(cls, config_call);
   // For classes derived from it: their objects are made before they are filled.
   cls.def("__init__", [](PyLaunchConfig* self, const nb::args& args, const nb::kwargs& kwargs) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "binding.hpp"
-#include "core/waiting.hpp"
-#include "kept.hpp"
+#include "core/blocking_calls.hpp"
+#include "keep_alive.hpp"
 #include "python/at_exit.hpp"
 #include "python/foreign_threads.hpp"
 #include "support.hpp"
@@ -54,8 +54,8 @@ NB_MODULE(_core, m) {
   for (const auto& [order, bind] : list) bind(m);
   // Destroyed when the interpreter clears this module.
   m.attr("_end") = nb::capsule(&kWithoutGil, [](void*) noexcept {
-    cucore::python::forget_memory_resources();
-    cucore::python::let_go_of_all();
+    cucore::python::clear_memory_resources();
+    cucore::python::release_all_kept();
   });
-  cucore::python::at_exit([] { cucore::python::Member::forget_all(); });
+  cucore::python::at_exit([] { cucore::python::Member::clear_all(); });
 }

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "code_arguments.hpp"
-#include "kept.hpp"
+#include "keep_alive.hpp"
 #include "py_kernel.hpp"
 #include "support.hpp"
 #include "values.hpp"
@@ -132,7 +132,7 @@ PyObject* known(const ObjectCode& code, PyObject* name) {
 PyObject* keep(const ObjectCode& code, PyObject* name, const nb::object& made) {
   if (code.attachment() == nullptr) {
     code.attach({static_cast<void*>(nb::dict().release().ptr()),
-                 [](void* dict) { let_go(static_cast<PyObject*>(dict)); }});
+                 [](void* dict) { release_reference(static_cast<PyObject*>(dict)); }});
   }
   auto* const dict = static_cast<PyObject*>(code.attachment());
 #if PY_VERSION_HEX >= 0x030D0000

@@ -8,8 +8,8 @@
 
 #include "core/query.hpp"
 #include "cucore/buffer.hpp"
-#include "kept.hpp"
-#include "loan.hpp"
+#include "keep_alive.hpp"
+#include "shared_owners.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 
@@ -30,7 +30,8 @@ struct Withdraw {
 };
 
 struct PyBuffer {
-  LoanHolder loan;  ///< if set, owns the stream and resource; `buffer` then has non-owning copies
+  SharedOwnersRef
+      owners;  ///< if set, owns the stream and resource; `buffer` then has non-owning copies
   Buffer buffer;
   nb::object resource;     ///< the Python memory resource; invalid for a view
   nb::object owner;        ///< the object that from_handle() keeps alive
@@ -78,25 +79,25 @@ struct PyBuffer {
   /// effects, if it does not apply or the driver fails.
   bool close_plainly() noexcept {
     if (!is_pooled || buffer.is_closed() || views != 0 || discarded || host_calls_are_pending() ||
-        memory_line.free.load(std::memory_order_relaxed)(
+        allocation_fast_path.free.load(std::memory_order_relaxed)(
             buffer.handle(), buffer.deallocation_stream().handle()) != CUDA_SUCCESS)
       return false;
     (void)buffer.release();
-    loan.reset();
+    owners.reset();
     return true;
   }
   /// Makes the buffer itself the owner of its stream and resource. Must run before its deallocation
   /// stream changes or it is moved.
   void settle() {
-    if (loan == nullptr) return;
+    if (owners == nullptr) return;
     const std::size_t size = buffer.size();
     const CUdeviceptr ptr = buffer.release();
-    buffer = Buffer::adopt(ptr, size, loan->resource, loan->stream);
-    loan.reset();
+    buffer = Buffer::adopt(ptr, size, owners->resource, owners->stream);
+    owners.reset();
   }
   /// Returns whether the buffer is closed and owns nothing but the memory resource.
   [[nodiscard]] bool is_bare() const noexcept {
-    return buffer.is_closed() && left == nullptr && !owner.is_valid() && loan == nullptr &&
+    return buffer.is_closed() && left == nullptr && !owner.is_valid() && owners == nullptr &&
            imported == nullptr && offer == nullptr;
   }
   void end_view() noexcept {
@@ -110,9 +111,9 @@ struct PyBuffer {
            nb::object r)
       : buffer{Buffer::allocate(std::move(from), size, stream)}, resource{std::move(r)} {}
   /// Adopts memory that was allocated from a pool.
-  PyBuffer(CUdeviceptr ptr, std::size_t size, LoanHolder taken, nb::object r)
-      : loan{std::move(taken)},
-        buffer{Buffer::adopt(ptr, size, loan->unheld_resource, loan->unheld_stream)},
+  PyBuffer(CUdeviceptr ptr, std::size_t size, SharedOwnersRef taken, nb::object r)
+      : owners{std::move(taken)},
+        buffer{Buffer::adopt(ptr, size, owners->unheld_resource, owners->unheld_stream)},
         resource{std::move(r)},
         is_plain{true},
         is_pooled{true} {}

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
+#include "fast_path_types.hpp"
 #include "py_buffer.hpp"
-#include "usual.hpp"
 
 namespace cucore::python {
 namespace {
@@ -23,7 +23,7 @@ ResourceObject& resource(PyObject* self) { return *reinterpret_cast<ResourceObje
 PyObject* resource_allocate(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                             PyObject* kwnames) {
   const bool is_usual = nargs == 1 && kwnames != nullptr && PyTuple_GET_SIZE(kwnames) == 1 &&
-                        PyTuple_GET_ITEM(kwnames, 0) == usual.stream_name;
+                        PyTuple_GET_ITEM(kwnames, 0) == fast_path_types.stream_name;
   if (is_usual) {
     if (PyObject* made = allocate_usually(self, resource(self).native, args[0], args[1]))
       return made;

@@ -11,11 +11,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "bytes_argument.hpp"
 #include "cucore/checkpoint.hpp"
 #include "cucore/device.hpp"
 #include "cucore/device_resources.hpp"
 #include "cucore/graphics.hpp"
-#include "length.hpp"
 #include "support.hpp"
 
 namespace cucore::python {

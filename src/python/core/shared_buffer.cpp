@@ -11,10 +11,10 @@
 #include <string_view>
 
 #include "arguments.hpp"
+#include "bytes_argument.hpp"
 #include "core/exporter.hpp"
 #include "core/ipc_link.hpp"
 #include "cucore/ipc.hpp"
-#include "length.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
@@ -140,8 +140,8 @@ void bind_shared_buffer(nb::module_& m) {
   // Returns a file descriptor of another process's pool; -1 if there is no such pool.
   m.def("shared_pool", [](const nb::bytes& name, const nb::bytes& key, const nb::bytes& pool) {
     const WithoutGil unlocked;
-    return cucore::detail::ask_exporter(text_of(name), text_of(key),
-                                        [&](IPCLink& link) { return link.pool(text_of(pool)); });
+    return cucore::detail::query_exporter(text_of(name), text_of(key),
+                                          [&](IPCLink& link) { return link.pool(text_of(pool)); });
   });
   m.def(
       "open_imported",
@@ -158,7 +158,7 @@ void bind_shared_buffer(nb::module_& m) {
         if (const auto own = Exporter::named(text_of(name)))
           return come_home(*own, number, resource, descriptor);
         return open_imported(resource, descriptor, stream, [&] {
-          return cucore::detail::ask_exporter(text_of(name), text_of(key), [&](IPCLink& link) {
+          return cucore::detail::query_exporter(text_of(name), text_of(key), [&](IPCLink& link) {
             return cucore::detail::leased(link, number);
           });
         });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // stream.cpp: cuda.core.Stream and the two default streams.
-#include "core/relaxed.hpp"
+#include "core/relaxed_capture.hpp"
 #include "protection.hpp"
 #include "py_graph_builder.hpp"
 #include "submission.hpp"
@@ -227,7 +227,7 @@ void bind_stream(nb::module_& m) {
       "True when no queued work is left.");
   cls.def("_poll", [](nb::handle s) {  // for await: leaves captures of other tasks alone
     return asked(open_stream(s.ptr()), [](const Stream& stream) {
-      const detail::Relaxed relaxed;
+      const detail::RelaxedCaptureScope relaxed;
       return stream.is_done();
     });
   });

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "core/backlog.hpp"
-#include "core/waiting.hpp"
+#include "core/blocking_calls.hpp"
 #include "cucore/stream.hpp"
 #include "python/gil.hpp"
 

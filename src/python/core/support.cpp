@@ -14,7 +14,7 @@
 
 #include "../type_table.hpp"
 #include "driver/host_function.hpp"
-#include "kept.hpp"
+#include "keep_alive.hpp"
 #include "protection.hpp"
 #include "py_graph_builder.hpp"
 
@@ -140,7 +140,7 @@ nb::handle Member::find() {
   return found;
 }
 
-void Member::forget_all() noexcept {
+void Member::clear_all() noexcept {
   for (Member* member = looked_up.load(); member != nullptr; member = member->next_)
     Py_XDECREF(member->object_.exchange(nullptr));
 }

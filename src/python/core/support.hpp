@@ -182,7 +182,7 @@ class Member {
     if (PyObject* known = object_.load(std::memory_order_acquire)) return known;
     return find();
   }
-  static void forget_all() noexcept;
+  static void clear_all() noexcept;
 
  private:
   nb::handle find();
@@ -234,7 +234,7 @@ nb::object driver_object(const char* type, std::uintptr_t value);
 nb::object device_object(int device_id);
 /// Resets the memory resources of this thread's devices to their defaults, when the module is
 /// destroyed.
-void forget_memory_resources() noexcept;
+void clear_memory_resources() noexcept;
 /// Returns the ordinal of a Device, an int, or an object with __index__.
 int device_number(nb::handle device);
 bool is_device(nb::handle object) noexcept;

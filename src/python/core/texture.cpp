@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "held.hpp"
-#include "kept.hpp"
+#include "keep_alive.hpp"
 #include "option_values.hpp"
 #include "py_buffer.hpp"
 

@@ -76,15 +76,15 @@ int clear(PyObject* self) {
   return 0;
 }
 
-/// Views of the usual class (StridedMemoryView, not one derived from it) that were freed, to be
-/// used again: making and freeing the object is most of what a view costs. Their fields are null.
-struct Spares {
+/// A free list of StridedMemoryView objects (not of derived classes): creating and freeing the
+/// object is most of the cost of a view. The fields of a free object are null.
+struct FreeList {
   static constexpr unsigned kMost = 32;
-  PyTypeObject* type = nullptr;  // none before the class is there, and after the interpreter
+  PyTypeObject* type = nullptr;  // null before the class is created and after interpreter exit
   PyObject* first = nullptr;
   unsigned count = 0;
 
-  /// The next one, which a spare names where a view has what it keeps.
+  /// The next free object; stored in the field of the exporting object.
   static PyObject*& next(PyObject* object) noexcept {
     return reinterpret_cast<View*>(object)->exporting_obj;
   }
@@ -94,7 +94,7 @@ struct Spares {
     ++count;
     return true;
   }
-  /// Null when there is none.
+  /// Returns null if the list is empty.
   PyObject* take() noexcept {
     PyObject* const object = first;
     if (object == nullptr) return nullptr;
@@ -104,7 +104,7 @@ struct Spares {
     return object;
   }
 };
-constinit Spares spares;  // guarded by the GIL
+constinit FreeList free_list;  // guarded by the GIL
 
 void free_view(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
@@ -122,7 +122,7 @@ void dealloc(PyObject* self) {
       view->many == nullptr && kept != nullptr && Py_REFCNT(kept) > 1) [[likely]] {
     Py_DECREF(kept);
     view->exporting_obj = nullptr;
-    if (!spares.keep(self)) free_view(self);
+    if (!free_list.keep(self)) free_view(self);
     return;
   }
 #endif
@@ -132,7 +132,7 @@ void dealloc(PyObject* self) {
   view->has_objects = false;
   if (view->lent != nullptr) PyMem_Free(std::exchange(view->lent, nullptr));
   if (view->many != nullptr) PyMem_Free(std::exchange(view->many, nullptr));
-  if (!spares.keep(self)) free_view(self);
+  if (!free_list.keep(self)) free_view(self);
   Py_TRASHCAN_END
 }
 
@@ -280,7 +280,7 @@ PyGetSetDef fields[] = {
 }  // namespace
 
 PyObject* make_view(PyTypeObject* type, const DLTensor& t, PyObject* exporter, Traits traits) {
-  PyObject* const spare = type == spares.type ? spares.take() : nullptr;
+  PyObject* const spare = type == free_list.type ? free_list.take() : nullptr;
   // All of a new one is zero. A spare is not known to the collector.
   PyObject* const object = spare != nullptr ? spare : type->tp_alloc(type, 0);
   if (object == nullptr) throw nb::python_error();
@@ -483,10 +483,10 @@ void bind_view(nb::module_& m) {
     auto* const usual = reinterpret_cast<PyTypeObject*>(cls.ptr());
     if (usual->tp_basicsize != sizeof(View) || usual->tp_base != view_type) return;
     usual->tp_dealloc = dealloc;  // the class has nothing more to free
-    spares.type = usual;
+    free_list.type = usual;
     at_exit([] {
-      spares.type = nullptr;
-      while (PyObject* const object = spares.take()) free_view(object);
+      free_list.type = nullptr;
+      while (PyObject* const object = free_list.take()) free_view(object);
     });
 #endif
   });

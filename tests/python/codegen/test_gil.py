@@ -28,7 +28,7 @@ MEANT = {
     ("graph_nodes.cpp", "set_kernel"): "with_arguments gives the lock up around it",
     ("graph.cpp", "set_kernel"): "with_arguments gives the lock up around it",
     ("kernel.cpp", "max_potential_cluster_size"): "cluster_query gives the lock up around it",
-    ("graph.cpp", "forget_after"): "from a destructor, which may run where the lock cannot be given up",
+    ("graph.cpp", "release_after"): "from a destructor, which may run where the lock cannot be given up",
     ("device.cpp", "synchronize"): "on a thread of its own, which never had the lock",
     ("support.cpp", "synchronize"): "wait_interruptible gives the lock up around it",
     (
@@ -135,7 +135,7 @@ def test_blocking_library_methods_release_the_gil() -> None:
     methods = library_methods()
     assert {"instantiate", "add_kernel", "upload", "trim_to"} <= methods
     functions = library_functions()
-    assert {"synchronize", "synchronize_current_context", "forget_after"} <= functions
+    assert {"synchronize", "synchronize_current_context", "release_after"} <= functions
     wrong = []
     for source in SOURCES:
         text = plain(source.read_text())

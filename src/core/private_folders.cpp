@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// own_folders.cpp: creates folders that only their owner can access.
-#include "core/own_folders.hpp"
+// private_folders.cpp: creates folders that only their owner can access.
+#include "core/private_folders.hpp"
 
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 
 namespace cucore::detail {
 
-void make_own_folders(const std::filesystem::path& folder) {
+void make_private_folders(const std::filesystem::path& folder) {
   std::filesystem::path made;
   for (const auto& part : folder.lexically_normal()) {
     made /= part;

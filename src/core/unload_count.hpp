@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unloaded.hpp: counts unloads of code, including destruction of contexts with loaded code.
+// unload_count.hpp: counts unloads of code, including destruction of contexts with loaded code.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,6 @@ namespace cucore::detail {
 
 /// Incremented by every unload. Data cached by kernel handle is valid only while this number is
 /// unchanged, because the driver may then reuse the handle for another kernel.
-CUCORE_EXPORT extern std::atomic<std::uint64_t> unloaded_code;
+CUCORE_EXPORT extern std::atomic<std::uint64_t> unload_count;
 
 }  // namespace cucore::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fast.hpp: the fast path for calls whose arguments are numbers, handles and addresses.
+// fast_call.hpp: the fast path for calls whose arguments are numbers, handles and addresses.
 #pragma once
 #include "rows.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// waiting.hpp: hooks of a language binding around driver calls that may wait for queued work.
+// blocking_calls.hpp: hooks of a language binding around driver calls that may wait for queued
+// work.
 #pragma once
 
 #include <atomic>

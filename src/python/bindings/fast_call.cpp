@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fast.cpp: the fast path of calls. Most calls pass ints and handles and return a result code and
-// at most one value: they need no frame, no error message and no new tuple.
-#include "fast.hpp"
+// fast_call.cpp: the fast path of calls. Most calls pass ints and handles and return a result code
+// and at most one value: they need no frame, no error message and no new tuple.
+#include "fast_call.hpp"
 
 #include "../type_table.hpp"
 #include "core/backlog.hpp"
@@ -291,7 +291,7 @@ inline PyObject* result(FunctionObject& f, int code, const std::uint64_t* output
   if (may_keep_lock(f, slots, facts)) [[likely]]
     return result(f, static_cast<int>(f.invoke(f.address, slots)), outputs);
   const auto code = static_cast<int>(invoke(f, slots));
-  if (f.launches && code == 0 && (facts & KernelFacts::asked) == 0) ask_for_facts(kernel, count);
+  if (f.launches && code == 0 && (facts & KernelFacts::asked) == 0) query_facts(kernel, count);
   return result(f, code, outputs);
 }
 
@@ -299,7 +299,7 @@ inline PyObject* result(FunctionObject& f, int code, const std::uint64_t* output
 
 const FastParam* fast_plan(const FunctionObject& f) {
   const FunctionRow& row = *f.row;
-  if ((row.flags & (kNoResult | kAskTwice | kStatusRecord)) != 0 || row.extras != 0 ||
+  if ((row.flags & (kNoResult | kCallTwice | kStatusRecord)) != 0 || row.extras != 0 ||
       row.parameters > kMostParameters || f.success == nullptr)
     return nullptr;
   FastParam plan[kMostParameters]{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quick_options.cpp: creation of options objects (EventOptions, StreamOptions) without their Python
+// fast_options.cpp: creation of options objects (EventOptions, StreamOptions) without their Python
 // __init__, which takes three times as long.
 #include <Python.h>
 #include <structmember.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// usual.hpp: the exact types that the fast paths of calls test for, and the offsets of their
-// values, in one cache line: after a driver call of microseconds every line is a cache miss.
+// fast_path_types.hpp: the exact types that the fast paths of calls test for, and the offsets of
+// their values, in one cache line: after a driver call of microseconds every line is a cache miss.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace cucore::python {
 
-struct alignas(64) Usual {
+struct alignas(64) FastPathTypes {
   PyTypeObject *stream_type = nullptr, *config_type = nullptr, *kernel_type = nullptr,
                *buffer_type = nullptr;
   /// The offset of the value in an instance: objects of these classes are constructed in place,
@@ -22,7 +22,7 @@ struct alignas(64) Usual {
 
   void fill();  ///< called after the registration of the classes
 };
-extern constinit Usual usual __attribute__((visibility("hidden")));
+extern constinit FastPathTypes fast_path_types __attribute__((visibility("hidden")));
 
 template <class T>
 T& value_at(PyObject* object, std::int32_t offset) noexcept {
@@ -31,8 +31,8 @@ T& value_at(PyObject* object, std::int32_t offset) noexcept {
 
 /// Returns the value of an open Stream object (not of a derived class); null for all other objects.
 inline const Stream* plain_stream(PyObject* object) noexcept {
-  if (Py_TYPE(object) != usual.stream_type) return nullptr;
-  const auto& stream = value_at<Stream>(object, usual.stream_at);
+  if (Py_TYPE(object) != fast_path_types.stream_type) return nullptr;
+  const auto& stream = value_at<Stream>(object, fast_path_types.stream_at);
   return stream.is_closed() ? nullptr : &stream;
 }
 

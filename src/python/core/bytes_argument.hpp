@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// length.hpp: checks of the length of bytes arguments.
+// bytes_argument.hpp: checks of the length of bytes arguments.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kept.hpp: ownership of Python objects by C++ objects.
+// keep_alive.hpp: ownership of Python objects by C++ objects.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace cucore::python {
 
 /// Releases a reference on any thread. No-op for null; leaks the reference if the interpreter is
 /// finalizing.
-void let_go(PyObject* held) noexcept;
+void release_reference(PyObject* held) noexcept;
 
 /// Keeps a Python object alive from C++. The garbage collector cannot traverse C++ objects, so all
 /// kept objects are released when the module is destroyed: otherwise a function that a graph calls
@@ -25,9 +25,9 @@ PyObject* kept_object(const std::shared_ptr<void>& kept) noexcept;
 int visit_kept(const std::shared_ptr<void>& kept, visitproc visit, void* arg) noexcept;
 
 /// Releases all kept objects, when the module is destroyed.
-void let_go_of_all() noexcept;
-/// Returns whether let_go_of_all() has run: addresses of kept objects that the driver has are
+void release_all_kept() noexcept;
+/// Returns whether release_all_kept() has run: addresses of kept objects that the driver has are
 /// invalid.
-bool all_is_let_go() noexcept;
+bool are_all_released() noexcept;
 
 }  // namespace cucore::python

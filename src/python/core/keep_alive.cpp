@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kept.cpp: ownership of Python objects by C++ objects.
-#include "kept.hpp"
+// keep_alive.cpp: ownership of Python objects by C++ objects.
+#include "keep_alive.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -36,7 +36,7 @@ PyObject* take_out(Kept& kept) noexcept {
 struct Release {
   void operator()(void* kept) const noexcept {
     const std::unique_ptr<Kept> going{static_cast<Kept*>(kept)};
-    let_go(take_out(*going));
+    release_reference(take_out(*going));
   }
 };
 
@@ -53,7 +53,7 @@ bool is_inside_python() noexcept {
 
 }  // namespace
 
-void let_go(PyObject* held) noexcept {
+void release_reference(PyObject* held) noexcept {
   if (!CUCORE_PROTECTION("release-graph-references")) return;
   if (is_inside_python()) return Py_XDECREF(held);
   if (const WithGil gil; gil) {  // else: leak rather than crash
@@ -86,7 +86,7 @@ int visit_kept(const std::shared_ptr<void>& kept, visitproc visit, void* arg) no
   return 0;
 }
 
-void let_go_of_all() noexcept {
+void release_all_kept() noexcept {
   module_has_ended = true;
   while (true) {
     Kept* next = nullptr;
@@ -99,6 +99,6 @@ void let_go_of_all() noexcept {
   }
 }
 
-bool all_is_let_go() noexcept { return module_has_ended; }
+bool are_all_released() noexcept { return module_has_ended; }
 
 }  // namespace cucore::python

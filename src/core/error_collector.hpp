@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// all_steps.hpp: cleanup that continues when a step fails.
+// error_collector.hpp: cleanup that continues when a step fails.
 #pragma once
 
 #include <exception>
@@ -11,7 +11,7 @@
 namespace cucore::detail {
 
 /// Collects the errors of a sequence of driver calls that are all made, even if some fail.
-class AllSteps {
+class ErrorCollector {
  public:
   /// Records the result of one call.
   void step(CUresult code, const char* call) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// relaxed.hpp: a scope for calls allowed only in relaxed capture mode, such as frees and queries.
+// relaxed_capture.hpp: a scope for calls allowed only in relaxed capture mode, such as frees and
+// queries.
 #pragma once
 
 #include "cucore/driver.hpp"
@@ -10,12 +11,12 @@ namespace cucore::detail {
 /// invalidates a stream capture of its own thread or of any thread. Destructors run wherever
 /// Python's garbage collector or the last owner runs, and an event loop polls while another task
 /// captures.
-class Relaxed {
+class RelaxedCaptureScope {
  public:
-  Relaxed() noexcept { swap(); }
-  ~Relaxed() { swap(); }
-  Relaxed(const Relaxed&) = delete;
-  Relaxed& operator=(const Relaxed&) = delete;
+  RelaxedCaptureScope() noexcept { swap(); }
+  ~RelaxedCaptureScope() { swap(); }
+  RelaxedCaptureScope(const RelaxedCaptureScope&) = delete;
+  RelaxedCaptureScope& operator=(const RelaxedCaptureScope&) = delete;
 
  private:
   void swap() noexcept { (void)driver().cuThreadExchangeStreamCaptureMode(&mode_); }
