@@ -16,7 +16,7 @@ class BufferFreeList {
     PyObject* const object = allocation_fast_path.first_free;
     if (object == nullptr) return nullptr;
     allocation_fast_path.first_free = next(object);
-    --allocation_fast_path.spares;
+    --allocation_fast_path.free_count;
     Py_SET_REFCNT(object, 1);
     return object;
   }
