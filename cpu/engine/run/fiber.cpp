@@ -49,7 +49,7 @@ void StackPool::unmap_all() noexcept {
   for (const Slab& slab : slabs_) munmap(slab.address, slab.bytes);
   slabs_.clear();
   free_.clear();
-  mapped_ = 0;
+  mapped_ = stacks_ = 0;
 }
 
 void StackPool::reconfigure(std::size_t size, bool guarded) {
@@ -66,12 +66,15 @@ Stack StackPool::acquire() {
   if (free_.empty()) {
     const std::size_t stride = size_ + page_size();
     const std::size_t count = std::clamp<std::size_t>((std::size_t{4} << 20) / stride, 1, 32);
+    slabs_.reserve(slabs_.size() + 1);
+    free_.reserve(stacks_ + count);  // release() must not allocate
     void* memory = mmap(nullptr, stride * count, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc{};
     auto* base = static_cast<std::byte*>(memory);
     slabs_.push_back({base, stride * count});
     mapped_ += stride * count;
+    stacks_ += count;
     for (std::size_t i = count; i-- > 0;) {
       // Without a guard page (the process is out of mappings) the stack is not used.
       if ((guarded_ || i == 0) && CUCORE_PROTECTION("guard-page-below-stack") &&
@@ -86,6 +89,6 @@ Stack StackPool::acquire() {
   return stack;
 }
 
-void StackPool::release(Stack stack) { free_.push_back(stack); }
+void StackPool::release(Stack stack) noexcept { free_.push_back(stack); }
 
 }  // namespace cucpu

@@ -50,7 +50,7 @@ class StackPool {
     if (size != configured_ || (guarded && !guarded_)) reconfigure(size, guarded);
   }
   [[nodiscard]] Stack acquire();  ///< Throws std::bad_alloc.
-  void release(Stack);
+  void release(Stack) noexcept;
   /// Unmaps all stacks if they are large in total. No stack may be in use.
   void trim() {
     constexpr std::size_t kKeep = std::size_t{1} << 30;  // of address space; a stack uses a page or
@@ -68,6 +68,7 @@ class StackPool {
   std::size_t size_ = 0;
   std::size_t configured_ = ~std::size_t{0};  ///< the size that `size_` was chosen for
   std::size_t mapped_ = 0;                    ///< bytes of all slabs
+  std::size_t stacks_ = 0;                    ///< number of stacks in all slabs
   bool guarded_ = false;
   std::vector<Slab> slabs_;
   std::vector<Stack> free_;
