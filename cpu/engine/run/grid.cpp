@@ -3,6 +3,9 @@
 #include "cpu/engine/run/grid.hpp"
 
 #include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
 
 #include "cpu/engine/run/safepoints.hpp"
 #include "cpu/engine/run/worker.hpp"
@@ -59,6 +62,15 @@ void Grid::fail(int code, std::string report) noexcept {
   const std::lock_guard lock{mutex_};
   if (!fault_) fault_ = Fault{code, std::move(report)};
   cancel_.store(kStopped, std::memory_order_release);
+}
+
+void Grid::fail_out_of_memory(const char* what) noexcept {
+  std::string report;
+  try {
+    report = "kernel " + code_->kernel + ": out of memory for " + what;
+  } catch (const std::bad_alloc&) {  // an error without a report
+  }
+  fail(2, std::move(report));
 }
 
 bool Grid::is_last_safepoint() noexcept {

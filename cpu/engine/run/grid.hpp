@@ -111,6 +111,9 @@ class Grid {
   }
   /// Stops the grid. The first call sets the fault.
   void fail(int code, std::string report) noexcept;
+  /// Stops the grid with CUDA_ERROR_OUT_OF_MEMORY (2). The report names `what` and the kernel, or
+  /// is empty if there is no memory for it either.
+  void fail_out_of_memory(const char* what) noexcept;
   /// Counts clusters as finished; true for the call that counts the last one.
   bool finish(std::uint64_t clusters) noexcept;
   void set_fault_place(FaultPlace place) { place_ = std::move(place); }  ///< of a replay

@@ -49,7 +49,7 @@ bool SchedulerLoop<Derived>::run() noexcept {
           break;
         }
         if (out_of_memory_) {
-          grid.fail(2, "kernel " + code.kernel + ": no memory for the stacks of a block's threads");
+          grid.fail_out_of_memory("the stacks of a block's threads");
         } else if (CUCORE_PROTECTION("deadlock-report")) {
           report_deadlock();
         }
@@ -60,7 +60,7 @@ bool SchedulerLoop<Derived>::run() noexcept {
       if (ended_) end_cluster(std::exchange(ended_, nullptr));
     }
   } catch (const std::bad_alloc&) {
-    grid.fail(2, "out of memory while starting a block of kernel " + code.kernel);
+    grid.fail_out_of_memory("a block");
     drop_residents();
     worker_.claims().abandon();
   }
