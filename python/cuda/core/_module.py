@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 ParamInfo = namedtuple("ParamInfo", ("offset", "size"))
-ParamInfo.__doc__ = "Where one argument lies in a kernel's parameter block."
+ParamInfo.__doc__ = "Offset and size of a kernel parameter in the parameter block, in bytes."
 ParamInfo.__module__ = "cuda.core"
 
 MaxPotentialBlockSizeOccupancyResult = namedtuple(
     "MaxPotentialBlockSizeOccupancyResult", ("min_grid_size", "max_block_size")
 )
-MaxPotentialBlockSizeOccupancyResult.__doc__ = "The block size that fills the device, and the least grid that does."
+MaxPotentialBlockSizeOccupancyResult.__doc__ = (
+    "The block size with the highest occupancy, and the minimum grid size for it."
+)
 MaxPotentialBlockSizeOccupancyResult.__module__ = "cuda.core"
 
 
@@ -92,24 +94,30 @@ class KernelAttributes:
     def __repr__(self) -> str:
         return f"<KernelAttributes of {self._kernel!r}>"
 
-    max_threads_per_block = _Attribute("The most threads a block may have.")
-    shared_size_bytes = _Attribute("Static shared memory per block.")
-    const_size_bytes = _Attribute("Constant memory the kernel uses.")
-    local_size_bytes = _Attribute("Local memory per thread.")
-    num_regs = _Attribute("Registers per thread.")
-    ptx_version = _Attribute("The PTX version it was compiled from, ten times the number.")
-    binary_version = _Attribute("The architecture it was compiled for, ten times the number.")
-    cache_mode_ca = _Attribute("Whether it was compiled to cache global loads.", yes_or_no=True)
-    max_dynamic_shared_size_bytes = _Attribute("Dynamic shared memory a launch may ask for; may be raised.", True)
-    preferred_shared_memory_carveout = _Attribute("Share of the L1 cache to use as shared memory, in percent.", True)
-    cluster_size_must_be_set = _Attribute("Whether a launch must name a cluster size.", yes_or_no=True)
-    required_cluster_width = _Attribute("The cluster width it was compiled for; 0 is any.", True)
-    required_cluster_height = _Attribute("The cluster height it was compiled for; 0 is any.", True)
-    required_cluster_depth = _Attribute("The cluster depth it was compiled for; 0 is any.", True)
-    non_portable_cluster_size_allowed = _Attribute(
-        "Whether clusters of more than eight blocks may be used.", True, yes_or_no=True
+    max_threads_per_block = _Attribute("Maximum number of threads per block.")
+    shared_size_bytes = _Attribute("Size of the static shared memory per block, in bytes.")
+    const_size_bytes = _Attribute("Size of the constant memory that the kernel uses, in bytes.")
+    local_size_bytes = _Attribute("Size of the local memory per thread, in bytes.")
+    num_regs = _Attribute("Number of registers per thread.")
+    ptx_version = _Attribute("PTX version of the kernel: major * 10 + minor.")
+    binary_version = _Attribute("Binary architecture version of the kernel: major * 10 + minor.")
+    cache_mode_ca = _Attribute(
+        "Whether the kernel was compiled with caching of global loads in L1 (-Xptxas -dlcm=ca).", yes_or_no=True
     )
-    cluster_scheduling_policy_preference = _Attribute("How blocks of a cluster are spread.", True)
+    max_dynamic_shared_size_bytes = _Attribute(
+        "Maximum size of the dynamic shared memory per block, in bytes. Can be set.", True
+    )
+    preferred_shared_memory_carveout = _Attribute(
+        "Preferred carve-out of the L1 cache for shared memory, in percent. Can be set.", True
+    )
+    cluster_size_must_be_set = _Attribute("Whether a launch must specify a cluster size.", yes_or_no=True)
+    required_cluster_width = _Attribute("Required cluster width in blocks; 0 if not fixed.", True)
+    required_cluster_height = _Attribute("Required cluster height in blocks; 0 if not fixed.", True)
+    required_cluster_depth = _Attribute("Required cluster depth in blocks; 0 if not fixed.", True)
+    non_portable_cluster_size_allowed = _Attribute(
+        "Whether clusters of more than eight blocks (a non-portable size) are allowed.", True, yes_or_no=True
+    )
+    cluster_scheduling_policy_preference = _Attribute("Cluster scheduling policy (a CUclusterSchedulingPolicy).", True)
 
 
 def _object_code(code_type: str, code: Any, name: str, symbol_mapping: dict[str, str]) -> ObjectCode:

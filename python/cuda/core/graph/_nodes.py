@@ -252,9 +252,9 @@ class KernelNode(GraphNode):
     __slots__ = ()
     _ask = staticmethod(_core.kernel_node_get)
 
-    grid: ReadOnly[tuple[int, int, int]] = _param(0, "How many blocks, in x, y and z.")
-    block: ReadOnly[tuple[int, int, int]] = _param(1, "How many threads a block has, in x, y and z.")
-    shmem_size: ReadOnly[int] = _param(2, "Bytes of dynamic shared memory per block.")
+    grid: ReadOnly[tuple[int, int, int]] = _param(0, "Grid dimensions in blocks (x, y, z).")
+    block: ReadOnly[tuple[int, int, int]] = _param(1, "Block dimensions in threads (x, y, z).")
+    shmem_size: ReadOnly[int] = _param(2, "Size of the dynamic shared memory per block, in bytes.")
 
     @property
     def kernel(self) -> Kernel:
@@ -351,12 +351,12 @@ class MemsetNode(GraphNode):
     __slots__ = ()
 
     _ask = staticmethod(_core.memset_node_get)
-    dptr: ReadOnly[int] = _param(0, "The address filled.")
-    value: ReadOnly[int] = _param(1, "The pattern, as a number.")
-    element_size: ReadOnly[int] = _param(2, "Bytes of the pattern: 1, 2 or 4.")
-    width: ReadOnly[int] = _param(3, "Elements per row.")
-    height: ReadOnly[int] = _param(4, "How many rows.")
-    pitch: ReadOnly[int] = _param(5, "Bytes from one row to the next.")
+    dptr: ReadOnly[int] = _param(0, "Destination address.")
+    value: ReadOnly[int] = _param(1, "Value of an element.")
+    element_size: ReadOnly[int] = _param(2, "Size of an element in bytes: 1, 2 or 4.")
+    width: ReadOnly[int] = _param(3, "Number of elements per row.")
+    height: ReadOnly[int] = _param(4, "Number of rows.")
+    pitch: ReadOnly[int] = _param(5, "Distance between rows in bytes.")
 
     def update(
         self,
@@ -399,9 +399,9 @@ class AllocNode(GraphNode):
     __slots__ = ()
 
     _ask = staticmethod(_core.alloc_node_get)
-    dptr: ReadOnly[int] = _param(0, "The address, known before the graph runs.")
-    bytesize: ReadOnly[int] = _param(1, "How many bytes.")
-    device_id: ReadOnly[int] = _param(3, "The number of the device.")
+    dptr: ReadOnly[int] = _param(0, "Address of the memory, fixed when the node is added.")
+    bytesize: ReadOnly[int] = _param(1, "Size in bytes.")
+    device_id: ReadOnly[int] = _param(3, "Ordinal of the device.")
 
     @property
     def memory_type(self) -> GraphMemoryType:

@@ -113,16 +113,16 @@ class Device:
 
     # ---- identification
 
-    index = _get("index", "NVML's number of the GPU.", int)
-    name = _get("name", "The GPU's name.", str)
-    uuid = _get("uuid", "The same for this GPU everywhere, with its prefix GPU- or MIG-.", str)
+    index = _get("index", "NVML index of the GPU.", int)
+    name = _get("name", "Product name.", str)
+    uuid = _get("uuid", "Universally unique ID, with the prefix GPU- or MIG-.", str)
     serial = _get("serial", "The board's serial number.", str)
-    minor_number = _get("minor_number", "The number in /dev/nvidia<n>.", int)
-    module_id = _get("module_id", "The GPU's place on its baseboard.", int)
-    numa_node_id = _get("numa_node_id", "The NUMA node of its memory.", int)
+    minor_number = _get("minor_number", "Minor number: the n of /dev/nvidia<n>.", int)
+    module_id = _get("module_id", "Module ID: the position of the GPU on its baseboard.", int)
+    numa_node_id = _get("numa_node_id", "NUMA node of the device memory.", int)
 
-    uuid_without_prefix = _get("uuid_without_prefix", "The UUID as cuda.core.Device.uuid has it.", str)
-    brand = _get("brand", "What the GPU is sold as.", str)
+    uuid_without_prefix = _get("uuid_without_prefix", "UUID without prefix, as cuda.core.Device.uuid.", str)
+    brand = _get("brand", "Brand.", str)
     pci_bus_id = _get("pci_bus_id", "domain:bus:device.function", str)
 
     @property
@@ -145,11 +145,17 @@ class Device:
 
     # ---- memory and utilization
 
-    memory_info = _part("memory_info", "Device memory in bytes.", _parts.MemoryInfo)
-    bar1_memory_info = _part("bar1_memory_info", "The host's window to it.", _parts.BAR1MemoryInfo)
-    utilization = _part("utilization", "How busy the GPU is.", _parts.Utilization)
-    attributes = _part("attributes", "What a MIG device has.", _parts.DeviceAttributes)
-    dynamic_pstates_info = _part("dynamic_pstates_info", "How busy its parts are.", _parts.GpuDynamicPstatesInfo)
+    memory_info = _part("memory_info", "Sizes of the device memory in bytes.", _parts.MemoryInfo)
+    bar1_memory_info = _part(
+        "bar1_memory_info", "Sizes of BAR1 memory, which maps device memory for the host.", _parts.BAR1MemoryInfo
+    )
+    utilization = _part("utilization", "Utilization of the GPU and its memory in percent.", _parts.Utilization)
+    attributes = _part("attributes", "Resources of a MIG device.", _parts.DeviceAttributes)
+    dynamic_pstates_info = _part(
+        "dynamic_pstates_info",
+        "Utilization per domain (graphics, frame buffer, video, bus).",
+        _parts.GpuDynamicPstatesInfo,
+    )
 
     @property
     def compute_running_processes(self) -> list[_parts.ProcessInfo]:
@@ -159,10 +165,10 @@ class Device:
     # ---- clocks, temperature, state
 
     performance_state = _get("performance_state", "0 is the fastest.", int)
-    cooler = _part("cooler", "How it is cooled.", _parts.CoolerInfo)
-    num_fans = _get("num_fans", "How many fans it has.", int)
-    is_display_active = _get("is_display_active", "True when something is shown.", bool)
-    is_display_connected = _get("is_display_connected", "True when a display is connected.", bool)
+    cooler = _part("cooler", "Cooler information.", _parts.CoolerInfo)
+    num_fans = _get("num_fans", "Number of fans.", int)
+    is_display_active = _get("is_display_active", "True if a display is active on the GPU.", bool)
+    is_display_connected = _get("is_display_connected", "True if a display is connected.", bool)
 
     @property
     def supported_pstates(self) -> list[int]:

@@ -45,10 +45,10 @@ class MemoryInfo(_Record):
     """Sizes of device memory in bytes."""
 
     __slots__ = ()
-    free = _field("free", "Bytes that are not allocated.")
+    free = _field("free", "Unallocated memory in bytes.")
     total = _field("total", "All of it.")
     used = _field("used", "Bytes in use.")
-    reserved = _field("reserved", "Bytes the driver keeps for itself.")
+    reserved = _field("reserved", "Memory reserved by the driver, in bytes.")
 
 
 class BAR1MemoryInfo(MemoryInfo):
@@ -61,23 +61,23 @@ class Utilization(_Record):
     """Utilization of the GPU and of its memory, in percent of the sample period."""
 
     __slots__ = ()
-    gpu = _field("gpu", "Per cent of the time in which a kernel ran.")
-    memory = _field("memory", "Per cent of the time in which memory was read or written.")
+    gpu = _field("gpu", "Percentage of the sample period in which a kernel was running.")
+    memory = _field("memory", "Percentage of the sample period in which device memory was read or written.")
 
 
 class DeviceAttributes(_Record):
     """The share of a GPU's resources that a MIG device has."""
 
     __slots__ = ()
-    compute_instance_slice_count = _field("compute_instance_slice_count", "Slices of the compute instance.")
-    gpu_instance_slice_count = _field("gpu_instance_slice_count", "Slices of the GPU instance.")
+    compute_instance_slice_count = _field("compute_instance_slice_count", "Number of slices of the compute instance.")
+    gpu_instance_slice_count = _field("gpu_instance_slice_count", "Number of slices of the GPU instance.")
     memory_size_mb = _field("memory_size_mb", "Memory in MiB.")
-    multiprocessor_count = _field("multiprocessor_count", "Multiprocessors.")
-    shared_copy_engine_count = _field("shared_copy_engine_count", "Copy engines, shared with others.")
-    shared_decoder_count = _field("shared_decoder_count", "Video decoders, shared with others.")
-    shared_encoder_count = _field("shared_encoder_count", "Video encoders, shared with others.")
-    shared_jpeg_count = _field("shared_jpeg_count", "JPEG decoders, shared with others.")
-    shared_ofa_count = _field("shared_ofa_count", "Optical flow accelerators, shared with others.")
+    multiprocessor_count = _field("multiprocessor_count", "Number of multiprocessors.")
+    shared_copy_engine_count = _field("shared_copy_engine_count", "Number of shared copy engines.")
+    shared_decoder_count = _field("shared_decoder_count", "Number of shared video decoders.")
+    shared_encoder_count = _field("shared_encoder_count", "Number of shared video encoders.")
+    shared_jpeg_count = _field("shared_jpeg_count", "Number of shared JPEG decoders.")
+    shared_ofa_count = _field("shared_ofa_count", "Number of shared optical flow accelerators.")
 
 
 class ProcessInfo(_Record):
@@ -88,14 +88,14 @@ class ProcessInfo(_Record):
     def __init__(self, device: Any, process_info: Any) -> None:
         super().__init__(process_info)
 
-    pid = _field("pid", "The process's number.")
-    used_gpu_memory = _field("used_gpu_memory", "Bytes of device memory it holds.")
+    pid = _field("pid", "Process ID.")
+    used_gpu_memory = _field("used_gpu_memory", "Device memory used by the process, in bytes.")
 
     gpu_instance_id = _field(
-        "gpu_instance_id", "The GPU instance it runs on, of a MIG device. NotSupportedError on other devices."
+        "gpu_instance_id", "ID of the GPU instance (MIG). Raises NotSupportedError on other devices."
     )
     compute_instance_id = _field(
-        "compute_instance_id", "The compute instance it runs on, of a MIG device. NotSupportedError on other devices."
+        "compute_instance_id", "ID of the compute instance (MIG). Raises NotSupportedError on other devices."
     )
 
 
@@ -107,8 +107,10 @@ class RepairStatus(_Record):
     def __init__(self, handle: int) -> None:
         super().__init__(device_of(handle).repair_status)
 
-    channel_repair_pending = _field("channel_repair_pending", "A memory channel waits for a reset.")
-    tpc_repair_pending = _field("tpc_repair_pending", "A group of multiprocessors waits for a reset.")
+    channel_repair_pending = _field(
+        "channel_repair_pending", "True if the repair of a memory channel is pending until a reset."
+    )
+    tpc_repair_pending = _field("tpc_repair_pending", "True if the repair of a TPC is pending until a reset.")
 
 
 class CoolerInfo(_Record):
@@ -131,18 +133,18 @@ class ClockOffsets(_Record):
     """Current, minimum and maximum offset of a clock in MHz."""
 
     __slots__ = ()
-    clock_offset_mhz = _field("clock_offset_mhz", "How far it is moved.")
-    max_offset_mhz = _field("max_offset_mhz", "The most it can be raised.")
-    min_offset_mhz = _field("min_offset_mhz", "The most it can be lowered.")
+    clock_offset_mhz = _field("clock_offset_mhz", "Current offset in MHz.")
+    max_offset_mhz = _field("max_offset_mhz", "Maximum offset in MHz.")
+    min_offset_mhz = _field("min_offset_mhz", "Minimum offset in MHz.")
 
 
 class ThermalSensor(_Record):
     """A thermal sensor."""
 
     __slots__ = ()
-    current_temp = _field("current_temp", "Degrees Celsius now.")
-    default_max_temp = _field("default_max_temp", "The highest it is made for.")
-    default_min_temp = _field("default_min_temp", "The lowest it is made for.")
+    current_temp = _field("current_temp", "Current temperature in degrees Celsius.")
+    default_max_temp = _field("default_max_temp", "Default maximum temperature in degrees Celsius.")
+    default_min_temp = _field("default_min_temp", "Default minimum temperature in degrees Celsius.")
 
     def __init__(self, ptr: Any, owner: object = None) -> None:
         super().__init__(ptr)
@@ -191,10 +193,10 @@ class GpuDynamicPstatesUtilization(_Record):
     def __init__(self, ptr: Any, owner: object = None) -> None:
         super().__init__(ptr)
 
-    is_present = _field("is_present", "False where the GPU has no such part.")
-    percentage = _field("percentage", "Per cent of the time it was busy.")
-    inc_threshold = _field("inc_threshold", "Busier than this, in per cent, the clocks go up.")
-    dec_threshold = _field("dec_threshold", "Less busy than this, in per cent, the clocks go down.")
+    is_present = _field("is_present", "False if the GPU lacks this domain.")
+    percentage = _field("percentage", "Utilization in percent.")
+    inc_threshold = _field("inc_threshold", "Utilization in percent above which the clocks increase.")
+    dec_threshold = _field("dec_threshold", "Utilization in percent below which the clocks decrease.")
 
 
 class GpuDynamicPstatesInfo(_List):
@@ -210,12 +212,12 @@ class FieldValue(_Record):
     """The result of an NVML field query."""
 
     __slots__ = ()
-    field_id = _field("field_id", "The field that was asked for.")
-    scope_id = _field("scope_id", "The part of it that was asked for.")
-    timestamp = _field("timestamp", "When it was read, in microseconds since 1970.")
-    latency_usec = _field("latency_usec", "How long reading took, in microseconds.")
+    field_id = _field("field_id", "ID of the field.")
+    scope_id = _field("scope_id", "ID of the scope.")
+    timestamp = _field("timestamp", "Time of the query in microseconds since 1970.")
+    latency_usec = _field("latency_usec", "Duration of the query in microseconds.")
 
-    value = _field("value", "The answer; raises where NVML could not answer.")
+    value = _field("value", "Value of the field. Raises an NvmlError if the query failed.")
 
 
 class FieldValues(_List):
@@ -254,25 +256,23 @@ class PciInfo(_Live):
         super().__init__(handle)
         self._raw = pci_info_ext
 
-    bus = _field("bus", "The bus.")
-    bus_id = _field("bus_id", "domain:bus:device.function.")
-    device = _field("device", "The device on its bus.")
-    device_id = _field("device_id", "What the vendor calls the device.")
-    vendor_id = _field("vendor_id", "The vendor.")
-    domain = _field("domain", "The domain.")
-    subsystem_id = _field("subsystem_id", "The subsystem vendor and device.")
-    base_class = _field("base_class", "The PCI class of the device.")
-    sub_class = _field("sub_class", "Its subclass.")
-    max_link_generation = _field(
-        "max_link_generation", "The fastest link generation that device and system have in common."
-    )
-    link_generation = _field("link_generation", "The fastest link generation of the device.")
-    max_link_width = _field("max_link_width", "The most lanes that device and system have in common.")
-    current_link_generation = _field("current_link_generation", "The link generation now.")
-    current_link_width = _field("current_link_width", "The lanes in use now.")
-    replay_counter = _field("replay_counter", "How often a packet was sent again.")
-    tx_throughput = _field("tx_throughput", "KB/s to the device's peer, over 20 ms.")
-    rx_throughput = _field("rx_throughput", "KB/s from the device's peer, over 20 ms.")
+    bus = _field("bus", "PCI bus number.")
+    bus_id = _field("bus_id", "PCI address as domain:bus:device.function.")
+    device = _field("device", "PCI device number.")
+    device_id = _field("device_id", "PCI device ID, assigned by the vendor.")
+    vendor_id = _field("vendor_id", "PCI vendor ID.")
+    domain = _field("domain", "PCI domain number.")
+    subsystem_id = _field("subsystem_id", "PCI subsystem vendor and device IDs.")
+    base_class = _field("base_class", "PCI base class code.")
+    sub_class = _field("sub_class", "PCI subclass code.")
+    max_link_generation = _field("max_link_generation", "Maximum PCIe link generation of device and system.")
+    link_generation = _field("link_generation", "Maximum PCIe link generation of the device.")
+    max_link_width = _field("max_link_width", "Maximum PCIe link width of device and system, in lanes.")
+    current_link_generation = _field("current_link_generation", "Current PCIe link generation.")
+    current_link_width = _field("current_link_width", "Current PCIe link width in lanes.")
+    replay_counter = _field("replay_counter", "PCIe replay counter.")
+    tx_throughput = _field("tx_throughput", "Transmit throughput in KB/s, measured over 20 ms.")
+    rx_throughput = _field("rx_throughput", "Receive throughput in KB/s, measured over 20 ms.")
 
 
 class ClockInfo(_Live):
