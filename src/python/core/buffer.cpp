@@ -510,7 +510,7 @@ void bind_buffer(nb::module_& m) {
   def_value(
       cls, "owner",
       [](const PyBuffer& b) -> nb::object { return b.owner.is_valid() ? b.owner : nb::none(); },
-      "The object that keeps the memory alive, for memory with another owner.");
+      "The owner of the memory, if it is not this buffer.");
   def_value(
       cls, "device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
       "The number of the device the memory is on; for host memory that the driver knows (pinned) "
@@ -518,16 +518,16 @@ void bind_buffer(nb::module_& m) {
   def_value(
       cls, "is_device_accessible",
       [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device; },
-      "True when kernels can use the memory.");
+      "True if kernels can access the memory.");
   def_value(
       cls, "is_host_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).host; },
-      "True when the host can read and write it directly.");
+      "True if the host can access the memory directly.");
   def_value(
       cls, "is_managed", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).managed; },
-      "True when the driver migrates it between host and device.");
+      "True for managed memory, which migrates between host and device.");
   def_value(
       cls, "is_mapped", [](const PyBuffer& b) { return b.mapped; },
-      "True when it came from another process.");
+      "True if the buffer was imported from another process.");
   cls.def(
       "set_deallocation_stream",
       [](nb::handle s, nb::handle stream) {
@@ -543,7 +543,7 @@ void bind_buffer(nb::module_& m) {
     return nb::module_::import_("cuda.core._sharing").attr("export_buffer")(s);
   };
   cls.def_prop_ro("ipc_descriptor", descriptor,
-                  "What another process needs to open the buffer; can be pickled.");
+                  "Descriptor with which another process opens the buffer. Can be pickled.");
   cls.def("get_ipc_descriptor", descriptor, "The same as ipc_descriptor.");
   cls.def_static(
       "from_handle",
@@ -561,7 +561,7 @@ void bind_buffer(nb::module_& m) {
             .attr("import_buffer")(mr, ipc_descriptor, stream);
       },
       nb::arg("mr"), nb::arg("ipc_descriptor"), nb::arg("stream") = nb::none(),
-      "Open a buffer of another process.");
+      "Import a buffer of another process.");
   static PyType_Slot keeping[] = {{Py_tp_traverse, reinterpret_cast<void*>(&keeping_traverse)},
                                   {Py_tp_clear, reinterpret_cast<void*>(&keeping_clear)},
                                   {0, nullptr}};

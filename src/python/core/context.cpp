@@ -25,7 +25,7 @@ void bind_context(nb::module_& m) {
               "Device.set_current()");
         c = Context{};
       },
-      "Destroy a context that create_context() made; does nothing the second time.");
+      "Destroy a context created by create_context(). Idempotent.");
   cls.def_prop_ro(
       "handle",
       [](const Context& c) -> nb::object {
@@ -47,7 +47,7 @@ void bind_context(nb::module_& m) {
             .attr("DeviceResources")
             .attr("_of_context")(c);
       },
-      "The device resources it was given.");
+      "The device resources of the context.");
   cls.def(
       "create_stream",
       [](const Context& c, nb::handle options) {

@@ -401,20 +401,20 @@ void bind_device(nb::module_& m) {
         d.native_memory = native_object(resource);
         d.memory_resource = std::move(resource);
       },
-      "Where allocate() gets memory.");
+      "The memory resource that allocate() uses.");
   cls.def_prop_ro(
       "context", [](PyDevice& d) { return wrap(Context{bound_context(d)}); },
-      "The context methods of this device work in.");
+      "The context that the methods of this device use.");
   cls.def_prop_ro(
       "default_stream", [](const PyDevice&) -> nb::object { return default_stream_object(); },
-      "The stream that stands for 'no stream': the legacy one, or the thread's own.");
+      "The default stream: the legacy or the per-thread default stream.");
   cls.def_prop_ro(
       "resources",
       [](nb::handle d) {
         bound_context(device_of(d.ptr()));
         return helper("cuda.core._resources", "DeviceResources").attr("_of_device")(d);
       },
-      "The device's resources (SMs, work queues) that contexts can be given.");
+      "The resources of the device (SMs, work queues), for ContextOptions.");
   cls.def(
       "can_access_peer",
       [](const PyDevice& d, nb::handle peer) {
@@ -426,8 +426,7 @@ void bind_device(nb::module_& m) {
       [](nb::handle d, nb::handle options) {
         return helper("cuda.core._resources", "create_context")(d, options);
       },
-      nb::arg("options") = nb::none(),
-      "Make a context that runs on the resources the options name.");
+      nb::arg("options") = nb::none(), "Create a context with the resources given in the options.");
   cls.def(
       "create_graph_builder",
       [](nb::handle d) {
@@ -453,7 +452,7 @@ void bind_device(nb::module_& m) {
         return helper("cuda.core.texture", "TextureObject").attr("_create")(d, resource, options);
       },
       nb::kw_only(), nb::arg("resource"), nb::arg("options") = nb::none(),
-      "Make a texture over a resource.");
+      "Create a texture object for a resource.");
   cls.def(
       "create_surface_object",
       [](nb::handle d, nb::handle resource) {
@@ -463,7 +462,7 @@ void bind_device(nb::module_& m) {
   cls.def(
       "to_system_device",
       [](const PyDevice& d) { return helper("cuda.core.system", "Device").attr("_of_cuda")(d.id); },
-      "The same device as cuda.core.system (NVML) sees it.");
+      "The cuda.core.system (NVML) object of this device.");
   cls.def_static(
       "get_all_devices",
       [] {
@@ -471,7 +470,7 @@ void bind_device(nb::module_& m) {
         for (int i = 0, n = device_count(); i < n; ++i) all.append(device_object(i));
         return nb::tuple(all);
       },
-      "A tuple with every device.");
+      "Return a tuple of all devices.");
 }
 CUCORE_BIND(kBindDevice, bind_device)
 

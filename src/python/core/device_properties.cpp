@@ -224,7 +224,7 @@ int DeviceProperties::value(CUdevice_attribute attribute) {
 
 void bind_device_properties(nb::module_& m) {
   nb::class_<DeviceProperties> cls(m, "DeviceProperties",
-                                   "What a device can do; read once and kept.");
+                                   "Device attributes, queried once and cached.");
   forbid_new<"Device.properties">(cls);
   set_module(cls);
   for (const Property& property : kProperties) {

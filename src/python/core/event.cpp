@@ -110,18 +110,18 @@ void bind_event(nb::module_& m) {
   def_value(
       cls, "is_timing_enabled",
       [](nb::handle s) { return open_event(s.ptr()).options().timing_enabled; },
-      "True when events like this one can be subtracted.");
+      "True if the event records timing: (end - start) is a time in ms.");
   def_value(
       cls, "is_blocking_sync",
       [](nb::handle s) { return open_event(s.ptr()).options().blocking_sync; },
-      "True when waiting for it sleeps instead of spinning.");
+      "True if sync() blocks the thread instead of spinning.");
   def_value(
       cls, "is_sync_busy_waited",
       [](nb::handle s) { return open_event(s.ptr()).options().blocking_sync; },
       "An older spelling of is_blocking_sync, with the same value.");
   def_value(
       cls, "is_ipc_enabled", [](nb::handle s) { return open_event(s.ptr()).options().ipc_enabled; },
-      "True when other processes can open it.");
+      "True if other processes can open the event.");
   def_value(
       cls, "device",
       [](nb::handle s) -> nb::object {
@@ -129,14 +129,14 @@ void bind_event(nb::module_& m) {
         return event.is_imported() ? nb::none()
                                    : nb::object{device_object(event.context().device())};
       },
-      "The device it was made on; None when that was in another process.");
+      "The device of the event; None if it was imported from another process.");
   def_value(
       cls, "context",
       [](nb::handle s) -> nb::object {
         const Event& event = open_event(s.ptr());
         return event.is_imported() ? nb::none() : wrap(Context{event.context()});
       },
-      "The context it was made in; None when that was in another process.");
+      "The context of the event; None if it was imported from another process.");
   def_value(
       cls, "handle",
       [](const Event& e) {
@@ -155,7 +155,7 @@ void bind_event(nb::module_& m) {
         .attr("_make")(bytes, event.options().blocking_sync);
   };
   cls.def_prop_ro("ipc_descriptor", descriptor,
-                  "What another process needs to open the event; can be pickled.");
+                  "Descriptor with which another process opens the event. Can be pickled.");
   cls.def("get_ipc_descriptor", descriptor, "The same as ipc_descriptor.");
   cls.def_static(
       "from_ipc_descriptor",

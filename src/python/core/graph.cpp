@@ -267,8 +267,7 @@ void bind_exec(nb::module_& m) {
       cls, "upload",
       "upload($self, stream)\n--\n\nMake the device ready, so that the first launch is as fast as "
       "the others.");
-  cls.def("close", &PyGraph::close, nb::lock_self(),
-          "Release the graph; does nothing the second time.");
+  cls.def("close", &PyGraph::close, nb::lock_self(), "Destroy the graph. Idempotent.");
   cls.def_prop_ro(
       "is_closed", [](const PyGraph& g) { return g.graph.handle() == nullptr; },
       "True after close().");

@@ -158,11 +158,11 @@ nb::object attributes_of(const PyKernel& kernel) {
 void bind_kernel(nb::module_& m) {
   auto occupancy =
       nb::class_<KernelOccupancy>(m, "KernelOccupancy",
-                                  "How much of a kernel fits on the current device.")
+                                  "Occupancy of a kernel on the current device.")
           .def("max_active_blocks_per_multiprocessor",
                &KernelOccupancy::max_active_blocks_per_multiprocessor, nb::arg("block_size"),
                nb::arg("dynamic_shared_memory_size"),
-               "How many blocks of this size run on one multiprocessor at a time.")
+               "Return the maximum number of resident blocks per multiprocessor.")
           .def("max_potential_block_size", &max_potential_block_size,
                nb::arg("dynamic_shared_memory_needed").none(), nb::arg("block_size_limit"),
                "The block size that fills the device, and the least grid that does. A limit of 0 "
@@ -170,18 +170,18 @@ void bind_kernel(nb::module_& m) {
           .def("available_dynamic_shared_memory_per_block",
                &KernelOccupancy::available_dynamic_shared_memory_per_block,
                nb::arg("num_blocks_per_multiprocessor"), nb::arg("block_size"),
-               "Dynamic shared memory a block may use when so many blocks share a multiprocessor.")
+               "Return the dynamic shared memory available per block, in bytes.")
           .def("max_potential_cluster_size",
                &cluster_query<&KernelOccupancy::max_potential_cluster_size>, nb::arg("config"),
                nb::kw_only(), nb::arg("stream") = nb::none(),
                nb::sig("def max_potential_cluster_size(self, config: LaunchConfig, *, stream: "
                        "object) -> int"),
-               "The largest cluster that this launch could have.")
+               "Return the maximum cluster size of a launch configuration.")
           .def("max_active_clusters", &cluster_query<&KernelOccupancy::max_active_clusters>,
                nb::arg("config"), nb::kw_only(), nb::arg("stream") = nb::none(),
                nb::sig("def max_active_clusters(self, config: LaunchConfig, *, stream: object) -> "
                        "int"),
-               "How many clusters of this launch run on the device at a time.");
+               "Return the maximum number of resident clusters on the device.");
   set_module(occupancy);
   forbid_new<"Kernel.occupancy">(occupancy);
 
@@ -248,7 +248,7 @@ void bind_kernel(nb::module_& m) {
       "The kernel's symbol in its code (mangled for C++).");
   def_value(
       kernel, "num_arguments", [](const PyKernel& k) { return params_of(k).size(); },
-      "How many arguments a launch takes.");
+      "Number of kernel parameters.");
   def_kept<PyKernel, &PyKernel::attributes_object, attributes_of>(
       kernel, "attributes", "What the compiler and the driver know about the kernel.");
   def_kept<PyKernel, &PyKernel::occupancy_object, [](const PyKernel& k) {

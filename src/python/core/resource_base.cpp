@@ -90,17 +90,17 @@ void bind_resource_base(nb::module_& m) {
                               "bytes, usable by work queued on stream from now on.");
   def_get(
       type, "device_id", [](PyObject* self) { return PyLong_FromLong(resource(self).device_id); },
-      "The number of the device the memory is on, -1 for host memory.");
+      "Ordinal of the device of the memory; -1 for host memory.");
   def_get(
       type, "is_device_accessible", [](PyObject*) { return Py_NewRef(Py_True); },
-      "True: kernels can use the memory.");
+      "True: kernels can access the memory.");
   def_get(
       type, "is_host_accessible",
       [](PyObject* self) { return PyBool_FromLong(resource(self).is_host_accessible); },
-      "True when the host can read and write it directly.");
+      "True if the host can access the memory directly.");
   def_get(
       type, "is_managed", [](PyObject* self) { return PyBool_FromLong(resource(self).is_managed); },
-      "True when the driver migrates it between host and device.");
+      "True for managed memory, which migrates between host and device.");
   m.attr("_Resource") = type;
 }
 CUCORE_BIND(kBindMemory, bind_resource_base)

@@ -224,7 +224,7 @@ void bind_stream(nb::module_& m) {
       [](nb::handle s) {
         return asked(open_stream(s.ptr()), [](const Stream& stream) { return stream.is_done(); });
       },
-      "True when no queued work is left.");
+      "True if all enqueued work is complete.");
   cls.def("_poll", [](nb::handle s) {  // for await: leaves captures of other tasks alone
     return asked(open_stream(s.ptr()), [](const Stream& stream) {
       const detail::RelaxedCaptureScope relaxed;
@@ -235,10 +235,10 @@ void bind_stream(nb::module_& m) {
       cls, "is_closed", [](const Stream& s) { return s.is_closed(); }, "True after close().");
   def_value(
       cls, "is_nonblocking", [](nb::handle s) { return open_stream(s.ptr()).is_nonblocking(); },
-      "True when it does not wait for the legacy default stream.");
+      "True if the stream does not synchronize with the legacy default stream.");
   def_value(
       cls, "priority", [](nb::handle s) { return open_stream(s.ptr()).priority(); },
-      "Lower numbers go first.");
+      "Priority of the stream; a lower number is a higher priority.");
   def_value(
       cls, "handle",
       [](const Stream& s) {
@@ -247,10 +247,10 @@ void bind_stream(nb::module_& m) {
       "The driver's handle, for cuda.bindings; int() gives its address.");
   def_value(
       cls, "device", [](nb::handle s) { return device_object(open_stream(s.ptr()).device()); },
-      "The device its work runs on.");
+      "The device of the stream.");
   def_value(
       cls, "context", [](nb::handle s) { return wrap(open_stream(s.ptr()).context()); },
-      "The context it was made in.");
+      "The context of the stream.");
   cls.def_prop_ro(
       "resources",
       [](nb::handle s) {
@@ -258,7 +258,7 @@ void bind_stream(nb::module_& m) {
             .attr("DeviceResources")
             .attr("_of_stream")(s);
       },
-      "The device resources its work runs on.");
+      "The device resources of the stream's context.");
   cls.def(
       "create_graph_builder",
       [](nb::handle s) {
@@ -276,7 +276,7 @@ void bind_stream(nb::module_& m) {
         return wrap(Stream::view(static_cast<CUstream>(raw)));
       },
       nb::arg("handle"),
-      "Use a stream with another owner, by its address. It must outlive this object.");
+      "Wrap a stream with another owner, given its address. It must outlive this object.");
   module = m;
   // A stream of a device's primary context, which need not be current.
   m.def(

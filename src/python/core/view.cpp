@@ -267,8 +267,9 @@ PyGetSetDef fields[] = {
                  "Distances in elements, a tuple; None where the exporter gave none: packed in C "
                  "order."),
     CUCORE_FIELD("device_id", device_id, "The number of the CUDA device; -1 for host memory."),
-    CUCORE_FIELD("is_device_accessible", is_device_accessible, nullptr),
-    CUCORE_FIELD("readonly", readonly, nullptr),
+    CUCORE_FIELD("is_device_accessible", is_device_accessible,
+                 "True if kernels can access the memory."),
+    CUCORE_FIELD("readonly", readonly, "True if the memory must not be written."),
     CUCORE_FIELD("_dtype", dtype, nullptr),
     CUCORE_FIELD("_owner", owner, nullptr),
     CUCORE_FIELD("_dl_type", dl_type, nullptr),
