@@ -9,8 +9,6 @@ from child import ON_GPU, expect
 pytestmark = pytest.mark.skipif(ON_GPU, reason="about the CPU device alone")
 
 WIDTHS = ["", "1"]  # vector code, and the scalar path
-FINDS = "Check mode finds races and uninitialized texels of textures and surfaces"
-IS_SILENT = "Check mode reports nothing for correct kernels"
 
 # Arrays have 64 texels of 32 bits in a row and 4 rows; all words of the host memory are 7.
 PRELUDE = """
@@ -182,8 +180,8 @@ UNWRITTEN = {
 }
 
 
-@pytest.mark.promise(FINDS)
-@pytest.mark.promise(IS_SILENT)
+@pytest.mark.promise("Check mode finds races and uninitialized texels of textures and surfaces")
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", UNWRITTEN)
 def test_fetch_of_uninitialized_texels_is_reported(name: str, width: str) -> None:
@@ -193,7 +191,7 @@ def test_fetch_of_uninitialized_texels_is_reported(name: str, width: str) -> Non
     is_silent("all", setup.format(right), work, width=width)
 
 
-@pytest.mark.promise(FINDS)
+@pytest.mark.promise("Check mode finds races and uninitialized texels of textures and surfaces")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_filtered_fetch_is_reported_for_texels_with_a_weight(width: str) -> None:
     """Texels 0 to 31 are written. At 31.5 texel 32 has no weight; at 32 it has half of it."""
@@ -203,8 +201,8 @@ def test_filtered_fetch_is_reported_for_texels_with_a_weight(width: str) -> None
     finds("init", setup, f"start({body.format('0f42000000')!r} + USE, image)", "texture fetch of uninit", width=width)
 
 
-@pytest.mark.promise(FINDS)
-@pytest.mark.promise(IS_SILENT)
+@pytest.mark.promise("Check mode finds races and uninitialized texels of textures and surfaces")
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_surface_load_of_uninitialized_texels_is_reported(width: str) -> None:
     setup = "array = array_of(); image = surface_of(array)"
@@ -220,7 +218,7 @@ def test_surface_load_of_uninitialized_texels_is_reported(width: str) -> None:
     is_silent("all", setup, f"start({outside!r} + USE, image)", width=width)
 
 
-@pytest.mark.promise(IS_SILENT)
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
 def test_reused_memory_of_an_array_is_uninitialized_again() -> None:
     setup = """array = array_of(); write(array, height=4); result_of(driver.cuArrayDestroy(array))
     again = [array_of() for _ in range(8)]; image = texture_of(again[0])"""
@@ -230,8 +228,8 @@ def test_reused_memory_of_an_array_is_uninitialized_again() -> None:
 NEXT = "add.u32 %r9, %r4, 4; and.b32 %r9, %r9, 255; suld.b.2d.b32.trap {%r5}, [%rd0, {%r9, %r3}];"
 
 
-@pytest.mark.promise(FINDS)
-@pytest.mark.promise(IS_SILENT)
+@pytest.mark.promise("Check mode finds races and uninitialized texels of textures and surfaces")
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_surface_accesses_of_two_threads_race_without_a_barrier(width: str) -> None:
     setup = "array = array_of(); write(array, height=4); image = surface_of(array)"
@@ -248,7 +246,7 @@ def test_surface_accesses_of_two_threads_race_without_a_barrier(width: str) -> N
     is_silent("race", setup, f"start({add!r}, image)", width=width)
 
 
-@pytest.mark.promise(FINDS)
+@pytest.mark.promise("Check mode finds races and uninitialized texels of textures and surfaces")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_race_of_formatted_stores_names_the_lines_of_both(width: str) -> None:
     """Routines execute them."""
@@ -262,8 +260,8 @@ def test_race_of_formatted_stores_names_the_lines_of_both(width: str) -> None:
 FRESH = "data race", "texture fetch of 4 bytes after a write by thread (", "a fetch need not see what its grid writes"
 
 
-@pytest.mark.promise(FINDS)
-@pytest.mark.promise(IS_SILENT)
+@pytest.mark.promise("Check mode finds races and uninitialized texels of textures and surfaces")
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_fetch_of_memory_that_the_grid_writes_is_reported(width: str) -> None:
     """Even if a barrier is between the two, or if one thread does both."""
@@ -284,8 +282,8 @@ def test_fetch_of_memory_that_the_grid_writes_is_reported(width: str) -> None:
     is_silent("race", setup, work.format(LINEAR, "bar.sync 0;" + other), width=width)
 
 
-@pytest.mark.promise(FINDS)
-@pytest.mark.promise(IS_SILENT)
+@pytest.mark.promise("Check mode finds races and uninitialized texels of textures and surfaces")
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("store", ["b", "p"])
 def test_fetch_of_an_array_that_the_grid_writes_is_reported(store: str, width: str) -> None:
@@ -352,8 +350,8 @@ PAIRS = {
 }
 
 
-@pytest.mark.promise(FINDS)
-@pytest.mark.promise(IS_SILENT)
+@pytest.mark.promise("Check mode finds races and uninitialized texels of textures and surfaces")
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PAIRS)
 def test_fetches_and_writes_of_two_streams_race_unless_they_are_ordered(name: str, width: str) -> None:
