@@ -10,6 +10,7 @@
 
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/mem/address_space.hpp"
+#include "cpu/mem/immortal.hpp"
 
 namespace cucpu::driver {
 
@@ -76,11 +77,6 @@ constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDS
 struct TrackedArrays {
   std::shared_mutex mutex;
   std::map<std::uintptr_t, AllocationView> by_base;
-
-  static TrackedArrays& get() {
-    static auto* const arrays = new TrackedArrays;
-    return *arrays;
-  }
 };
 
 std::size_t round_up(std::size_t value, std::size_t align) {
@@ -127,7 +123,7 @@ AllocationRef reserve_tiles(std::size_t bytes) {
 
 TrackedArray::TrackedArray(const Allocation& memory) {
   if (check::kinds_in_environment() == 0) return;
-  TrackedArrays& all = TrackedArrays::get();
+  TrackedArrays& all = Immortal<TrackedArrays>::get();
   const std::lock_guard lock{all.mutex};
   all.by_base[memory.base] = {memory.base, memory.size, memory.id, true};
   base_ = memory.base;
@@ -135,13 +131,13 @@ TrackedArray::TrackedArray(const Allocation& memory) {
 
 TrackedArray::~TrackedArray() {
   if (base_ == 0) return;
-  TrackedArrays& all = TrackedArrays::get();
+  TrackedArrays& all = Immortal<TrackedArrays>::get();
   const std::lock_guard lock{all.mutex};
   all.by_base.erase(base_);
 }
 
 std::optional<AllocationView> TrackedArray::find(std::uintptr_t address) {
-  TrackedArrays& all = TrackedArrays::get();
+  TrackedArrays& all = Immortal<TrackedArrays>::get();
   const std::shared_lock lock{all.mutex};
   const auto after = all.by_base.upper_bound(address);
   if (after == all.by_base.begin()) return std::nullopt;

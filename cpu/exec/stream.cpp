@@ -54,9 +54,8 @@ std::uint64_t Stream::push(Ref<Op> op) {
   ThreadPool::instance().start();
   bool idle = false;
   std::uint64_t number;
-  const bool is_watched = trace::is_on() || operations::are_checked();
-  const std::int64_t queued =
-      is_watched && trace::is_on() ? trace::now() : 0;  // it may run at once
+  const std::int64_t queued = trace::is_on() ? trace::now() : 0;  // it may run at once
+  const bool is_watched = queued != 0 || operations::are_checked();
   {
     const std::lock_guard lock{mutex_};
     queue_.push_back(std::move(op));
