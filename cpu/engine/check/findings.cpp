@@ -36,6 +36,15 @@ const char* read_verb_of(std::uint32_t flags) {
   return (flags & kFetch) != 0 ? "texture fetch" : "read";
 }
 
+std::string race_text(std::uint32_t flags, std::uint32_t bytes, const EarlierAccess& earlier) {
+  return std::string{verb_of(flags)} + " of " + std::to_string(bytes) + " bytes after a" +
+         (earlier.is_strong ? "n atomic or volatile" : "") + (earlier.writes ? " write" : " read") +
+         " by " + earlier.thread +
+         (earlier.writes && (flags & kFetch) != 0
+              ? " of the same grid: a fetch need not see what its grid writes, even after a barrier"
+              : ", without synchronization between the two");
+}
+
 void Findings::report(Worker& worker, Finding finding) {
   if (worker.current_fault().code != 0) return;  // the first finding ends the thread
   const Code& kernel = worker.code();

@@ -62,4 +62,13 @@ const char* verb_of(std::uint32_t access_flags);
 /// The same for the part of an access that reads: "read" or "texture fetch".
 const char* read_verb_of(std::uint32_t access_flags);
 
+/// The earlier access of a race.
+struct EarlierAccess {
+  bool is_strong, writes;
+  std::string thread;  ///< name_of_thread()
+};
+/// The text of a race between two threads of a grid.
+std::string race_text(std::uint32_t access_flags, std::uint32_t bytes,
+                      const EarlierAccess& earlier);
+
 }  // namespace cucpu

@@ -69,12 +69,10 @@ void LaneChecker::race(Worker& worker, BlockContext& c, const LaneAccess& access
     return report(worker, c, access, lane,
                   {kRace, 719, "data race", both, pc, access.address_of(lane)});
   }
-  const std::string text =
-      std::string{verb_of(access.flags)} + " of " + std::to_string(access.bytes) +
-      " bytes after a" + ((earlier & touch::kStrong) != 0 ? "n atomic or volatile" : "") +
-      (earlier_writes ? " write" : " read") + " by " +
-      name_of_thread(worker, block_of(earlier), touch::thread(earlier), pc_of_site(site)) +
-      (earlier_writes && (access.flags & kFetch) != 0 ? kFetchAfterWrite : kNotSynchronized);
+  const std::string text = race_text(
+      access.flags, access.bytes,
+      {(earlier & touch::kStrong) != 0, earlier_writes,
+       name_of_thread(worker, block_of(earlier), touch::thread(earlier), pc_of_site(site))});
   report(worker, c, access, lane, {kRace, 719, "data race", text, pc, access.address_of(lane)});
 }
 

@@ -42,11 +42,6 @@ std::uint64_t block_number(const BlockContext&);  ///< linear, in the grid
 /// "thread (0, 0, 0) of block (0, 0, 0) at file:line"
 std::string name_of_thread(Worker&, std::uint64_t block, std::uint32_t thread, std::uintptr_t pc);
 
-// How reports of races in a grid end.
-inline constexpr const char* kNotSynchronized = ", without synchronization between the two";
-inline constexpr const char* kFetchAfterWrite =
-    " of the same grid: a fetch need not see what its grid writes, even after a barrier";
-
 /// A bit per byte of memory: whether it is initialized. Threads may set bits at the same time.
 class InitializedBytes {
  public:

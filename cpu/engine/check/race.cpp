@@ -51,11 +51,9 @@ Cell& Checker::cell(const Where& where, std::uintptr_t address) {
 void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& earlier,
                    bool earlier_writes) {
   const std::string text =
-      std::string{verb_of(access.flags)} + " of " + std::to_string(access.bytes) +
-      " bytes after a" + (earlier.strong ? "n atomic or volatile" : "") +
-      (earlier_writes ? " write" : " read") + " by " +
-      name_of_thread(worker, earlier.block, earlier.thread, earlier.pc) +
-      (earlier_writes && (access.flags & kFetch) != 0 ? kFetchAfterWrite : kNotSynchronized);
+      race_text(access.flags, access.bytes,
+                {earlier.strong, earlier_writes,
+                 name_of_thread(worker, earlier.block, earlier.thread, earlier.pc)});
   report(worker, kRace, 719, "data race", text, access.pc, access.address);
 }
 
