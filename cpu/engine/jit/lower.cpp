@@ -252,6 +252,24 @@ class Lowering {
          b_.getVoidTy(), {callee.getCallee(), marker.getArgOperand(0), marker.getArgOperand(1)});
   }
 
+  /// The same for a marker that takes and returns values: they are passed in memory.
+  Value* product(CallInst& marker) {
+    SmallVector<Type*, 32> types;
+    for (Value* operand : marker.args()) types.push_back(operand->getType());
+    auto* const operands = StructType::get(module_.getContext(), types);
+    BasicBlock& entry = function_.getEntryBlock();
+    IRBuilder<> at_entry{&entry, entry.getFirstInsertionPt()};
+    AllocaInst* const in = at_entry.CreateAlloca(operands);
+    AllocaInst* const out = at_entry.CreateAlloca(marker.getType());
+    for (AllocaInst* slot : {in, out}) slot->setAlignment(Align{16});
+    for (unsigned i = 0; i < types.size(); ++i)
+      b_.CreateStore(marker.getArgOperand(i), b_.CreateStructGEP(operands, in, i));
+    FunctionCallee callee =
+        module_.getOrInsertFunction("cucpu_rt_warp_mma", Type::getVoidTy(module_.getContext()));
+    call("cucpu_rt_warp_call", b_.getVoidTy(), {callee.getCallee(), in, out});
+    return b_.CreateLoad(marker.getType(), out);
+  }
+
   /// Of kernel coverage. A function that is called in between may count in the same counters.
   Value* counters() {
     if (!counters_) {
@@ -321,6 +339,7 @@ class Lowering {
       return unpack(warp(WarpOp::kMatchAll, argument(1), argument(0)), type);
     if (name.consume_front("redux."))
       return unpack(warp(redux(name), argument(1), argument(0)), type);
+    if (name.starts_with("warp.mma.")) return product(marker);
     if (name.starts_with("warp.") || name.starts_with("warpgroup."))
       return collective(marker, name), nullptr;
     throw std::runtime_error{"unknown marker cucpu." + name.str()};

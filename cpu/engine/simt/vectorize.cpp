@@ -88,7 +88,9 @@ bool groups_agree(const Flow& flow, const Shapes& block) {
   return true;
 }
 
+/// Null for operations of the whole warp.
 const Value* mask_of(const CallInst* operation) {
+  if (marker_name(operation).starts_with("warp.mma.")) return nullptr;
   return operation->getArgOperand(operation->arg_size() - 1);
 }
 
@@ -131,6 +133,7 @@ bool splits_warp_operation(const Flow& flow, const Shapes& shapes) {
       for (const CallInst* other : right) {
         if (one->getCalledFunction() != other->getCalledFunction()) continue;
         const Value *a = mask_of(one), *b = mask_of(other);
+        if (!a || !b) return true;
         const bool differ = isa<Constant>(a) && isa<Constant>(b) && a != b;
         if (!differ && !names_side(a, branch, true) && !names_side(b, branch, false)) return true;
       }
