@@ -12,6 +12,7 @@
 #include "cpu/engine/runtime/matrix_elements.hpp"
 #include "cpu/engine/runtime/sparse.hpp"
 #include "cpu/engine/runtime/tensor_sum.hpp"
+#include "cpu/engine/runtime/transpose.hpp"
 #include "cpu/mem/per_thread.hpp"
 
 extern "C" {
@@ -111,27 +112,10 @@ struct WarpWords {
 
 using Halves [[gnu::vector_size(16)]] = std::uint16_t;
 
-/// Transposes eight rows of eight halves.
-void transpose(const std::uint16_t* from, unsigned from_width, std::uint16_t* to,
-               unsigned to_width) {
-  Halves row[8], next[8];
-  for (unsigned i = 0; i < 8; ++i) row[i] = half_vectors::load<Halves>(from + i * from_width);
-  // Each step interleaves rows i and i + 4.
-  for (unsigned step = 0; step < 3; ++step) {
-    for (unsigned i = 0; i < 4; ++i) {
-      const Halves x = row[i], y = row[i + 4];
-      next[2 * i] = __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
-      next[2 * i + 1] = __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
-    }
-    std::copy(next, next + 8, row);
-  }
-  for (unsigned i = 0; i < 8; ++i) half_vectors::store(to + i * to_width, row[i]);
-}
-
 void transpose(const std::uint16_t* from, unsigned rows, unsigned columns, std::uint16_t* to) {
   for (unsigned i = 0; i < rows; i += 8)
     for (unsigned j = 0; j < columns; j += 8)
-      transpose(from + i * columns + j, columns, to + j * rows + i, rows);
+      transpose_halves(from + i * columns + j, columns, to + j * rows + i, rows);
 }
 
 /// c + a * b, row-major; with wmma's fragments c and made are the fragments.
@@ -165,7 +149,7 @@ bool mma_halves(const WarpWords& words, float* made) {
                           half_vectors::load<Halves>(from));
   from = reinterpret_cast<const std::uint16_t*>(words.b);
   for (unsigned r = 0; r < Depth / 8; ++r)
-    transpose(from + 64 * r, 8, right + 8 * kColumns * r, kColumns);
+    transpose_halves(from + 64 * r, 8, right + 8 * kColumns * r, kColumns);
   HalfFactors a, b;
   if (!set_halves(a, left, kRows * Depth, kHalfBiasA)) return false;
   if (!set_halves(b, right, Depth * kColumns, kHalfBiasB)) return false;

@@ -327,8 +327,8 @@ std::string find_unsupported_instruction(Function& thread, const Options& option
     auto& call = cast<CallInst>(inst);
     if (name.starts_with("cluster.")) return "cluster barrier";
     if (name == "barrier.arrive") return "barrier.arrive";
-    // Products need whole warps. Check mode checks warp operations by their masks.
-    if (name.starts_with("warp.mma.") && options.check == 0 && options.block.volume() % 32 == 0)
+    // They need whole warps. Check mode checks warp operations by their masks.
+    if (is_matrix_operation(name) && options.check == 0 && options.block.volume() % 32 == 0)
       continue;
     if ((name.starts_with("warp.") && name != "warp.sync") || name.starts_with("warpgroup."))
       return "matrix operation";

@@ -88,9 +88,9 @@ bool groups_agree(const Flow& flow, const Shapes& block) {
   return true;
 }
 
-/// Null for operations of the whole warp.
+/// Null for operations of the whole warp, those on matrices.
 const Value* mask_of(const CallInst* operation) {
-  if (marker_name(operation).starts_with("warp.mma.")) return nullptr;
+  if (is_matrix_operation(marker_name(operation))) return nullptr;
   return operation->getArgOperand(operation->arg_size() - 1);
 }
 

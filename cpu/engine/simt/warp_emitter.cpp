@@ -56,8 +56,9 @@ void WarpEmitter::emit_warp(CallInst& call, StringRef name) {
     return define(&call, b_.CreateInsertValue(
                              pair, b_.CreateICmpEQ(leader, lane_numbers(b_.getInt32Ty())), 1));
   }
-  if (name.starts_with("warp.mma.")) return emit_product(call);
-  refuse("cucpu." + name);
+  if (!is_matrix_operation(name)) return refuse("cucpu." + name);
+  name.consume_front("warp.");
+  emit_matrix(call, name.split('.').first);
 }
 
 void WarpEmitter::emit_shuffle(CallInst& call, StringRef kind) {
@@ -192,12 +193,12 @@ void WarpEmitter::emit_reduction(CallInst& call, StringRef kind) {
   define(&call, b_.CreateLoad(results->getAllocatedType(), results));
 }
 
-// A product of matrices calls a routine that reads the vectors of all operands from memory and
-// writes those of the results. The first operands, constants, describe the product.
-void WarpEmitter::emit_product(CallInst& call) {
-  constexpr unsigned kConstants = 4;
-  const unsigned operands = call.arg_size() - kConstants;
-  auto* const results = cast<StructType>(call.getType());
+// An operation on matrices calls a routine that reads the vectors of all operands from memory and
+// writes those of the results. The first operands are constants.
+void WarpEmitter::emit_matrix(CallInst& call, StringRef name) {
+  const unsigned constants = name == "mma" ? 4 : name == "movmatrix" ? 0 : 2;
+  auto* const results = dyn_cast<StructType>(call.getType());
+  const unsigned made = results ? results->getNumElements() : 0;
   Type* const words = vector_type(b_.getInt32Ty());
   const auto place = [&](AllocaInst*& memory, unsigned count) {
     if (!memory || cast<ArrayType>(memory->getAllocatedType())->getNumElements() < count) {
@@ -206,28 +207,37 @@ void WarpEmitter::emit_product(CallInst& call) {
     }
     return memory;
   };
+  unsigned operands = 0;  // in words
+  for (unsigned i = constants; i < call.arg_size(); ++i)
+    operands += call.getArgOperand(i)->getType()->getIntegerBitWidth() / 32;
   AllocaInst* const in = place(operands_, operands);
-  AllocaInst* const out = place(results_, results->getNumElements());
-  AllocaInst* const head = temporary(ArrayType::get(b_.getInt32Ty(), kConstants), "product");
-  for (unsigned i = 0; i < kConstants; ++i)
+  AllocaInst* const out = place(results_, std::max(made, 1U));
+  AllocaInst* const head =
+      temporary(ArrayType::get(b_.getInt32Ty(), std::max(constants, 1U)), "constants");
+  for (unsigned i = 0; i < constants; ++i)
     entry_.CreateStore(call.getArgOperand(i),
                        entry_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), head, i));
-  for (unsigned i = 0; i < operands; ++i) {
-    Value* word = vec(call.getArgOperand(kConstants + i));
+  unsigned at = 0;
+  for (unsigned i = constants; i < call.arg_size(); ++i) {
+    Value* word = vec(call.getArgOperand(i));
     if (mask()) word = b_.CreateFreeze(word);  // inactive lanes may hold poison
-    b_.CreateStore(word, b_.CreateConstInBoundsGEP1_64(words, in, i));
+    b_.CreateAlignedStore(word, b_.CreateConstInBoundsGEP1_64(words, in, at), Align{64});
+    at += call.getArgOperand(i)->getType()->getIntegerBitWidth() / 32;
   }
   FunctionCallee routine = module_.getOrInsertFunction(
-      "cucpu_rt_warp_mma_words",
+      ("cucpu_rt_warp_" + name + "_words").str(),
       FunctionType::get(b_.getVoidTy(),
                         {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt32Ty()}, false));
   auto* const callee = cast<Function>(routine.getCallee());
   callee->setDoesNotThrow();
-  callee->setMemoryEffects(MemoryEffects::inaccessibleOrArgMemOnly());
+  // Others access the memory of the program.
+  if (name == "mma" || name == "movmatrix")
+    callee->setMemoryEffects(MemoryEffects::inaccessibleOrArgMemOnly());
   for (unsigned i = 0; i < 3; ++i) callee->addParamAttr(i, Attribute::NoCapture);
   b_.CreateCall(routine, {head, in, out, b_.getInt32(operands)});
+  if (!results) return;
   Value* all = PoisonValue::get(vector_type(results));
-  for (unsigned i = 0; i < results->getNumElements(); ++i)
+  for (unsigned i = 0; i < made; ++i)
     all = b_.CreateInsertValue(
         all, b_.CreateLoad(words, b_.CreateConstInBoundsGEP1_64(words, out, i)), i);
   define(&call, all);

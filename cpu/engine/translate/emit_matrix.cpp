@@ -251,11 +251,18 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
     in.append({read(i.operands[4], Type::b32),
                b.getInt32(static_cast<std::uint32_t>(i.operands[5].value))});
   if (scales != 0 && !scale_words(i, sparse ? 6 : 4, in)) return;
-  // All operands are values, so that vector code passes vectors.
-  llvm::SmallVector<llvm::Type*, 16> results(nd, b.getInt32Ty());
-  const std::string name = "warp.mma." + std::to_string(in.size()) + "." + std::to_string(nd);
-  write_fragment(out_operand, call_marker(name, llvm::StructType::get(out.getContext(), results),
-                                          in, Effect::convergent));
+  write_fragment(out_operand, matrix_call("mma", in, nd));
+}
+
+/// An operation of a warp on matrices. Its operands and results, `words` of 32 bits, are values, so
+/// that vector code passes vectors.
+Value* FunctionTranslator::matrix_call(const char* name, llvm::ArrayRef<Value*> in,
+                                       std::size_t words) {
+  const llvm::SmallVector<llvm::Type*, 16> results(words, b.getInt32Ty());
+  return call_marker(
+      "warp." + std::string{name} + "." + std::to_string(in.size()) + "." + std::to_string(words),
+      words == 0 ? b.getVoidTy() : llvm::StructType::get(out.getContext(), results), in,
+      Effect::convergent);
 }
 
 void FunctionTranslator::emit_mma(const Instruction& i) {
@@ -449,9 +456,8 @@ void FunctionTranslator::emit_ldmatrix(const Instruction& i) {
   const unsigned n = matrix_count(i), words = i.has(Mod::m16n16) ? 2 * n : n;
   if (!takes_registers(i.operands[0], words)) return;
   Value* at = b.CreatePtrToInt(pointer(i.operands[1], space_of(i)), b.getInt64Ty());
-  Value* r = warp_call("warp.ldmatrix", {at, b.getInt32(n), b.getInt32(matrix_layout(i))},
-                       llvm::ArrayType::get(b.getInt32Ty(), words));
-  write_fragment(i.operands[0], r);
+  write_fragment(i.operands[0],
+                 matrix_call("ldmatrix", {b.getInt32(n), b.getInt32(matrix_layout(i)), at}, words));
 }
 
 /// Whether an operand has this number of registers; reports an error otherwise.
@@ -465,15 +471,14 @@ void FunctionTranslator::emit_stmatrix(const Instruction& i) {
   const unsigned n = matrix_count(i);
   if (!takes_registers(i.operands[1], n)) return;
   llvm::SmallVector<Value*, 8> in{
-      b.CreatePtrToInt(pointer(i.operands[0], space_of(i)), b.getInt64Ty()), b.getInt32(n),
-      b.getInt32(matrix_layout(i))};
+      b.getInt32(n), b.getInt32(matrix_layout(i)),
+      b.CreatePtrToInt(pointer(i.operands[0], space_of(i)), b.getInt64Ty())};
   fragment_words(i.operands[1], in);
-  warp_call("warp.stmatrix", in, b.getVoidTy());
+  matrix_call("stmatrix", in, 0);
 }
 
 void FunctionTranslator::emit_movmatrix(const Instruction& i) {
-  Value* r = warp_call("warp.movmatrix", {read(i.operands[1], Type::b32)}, b.getInt32Ty());
-  write(i.operands[0], r);
+  write_fragment(i.operands[0], matrix_call("movmatrix", {read(i.operands[1], Type::b32)}, 1));
 }
 
 }  // namespace cucpu::ir

@@ -219,6 +219,7 @@ class FunctionTranslator {
   bool scale_words(const Instruction& i, std::size_t first, llvm::SmallVectorImpl<Value*>& words);
   bool check_product(const Instruction& i, Type a, Type bt, bool sparse);
   void matrix_product(const Instruction& i, Type a, Type bt, Type c, bool wmma);
+  Value* matrix_call(const char* name, llvm::ArrayRef<Value*> in, std::size_t words);
   std::pair<Value*, Value*> lane_place(unsigned group, unsigned per_row);
   Value* wmma_stride(const Instruction& i, unsigned by_default);
   Value* accumulator_element(const Instruction& i, unsigned index, Value* base);

@@ -156,6 +156,59 @@ def test_products_of_vector_code_have_the_bits_of_fibers(monkeypatch: pytest.Mon
         assert np.array_equal(one, other), name
 
 
+TILES = """
+#include <cuda_fp16.h>
+__device__ void load(const __half* from, unsigned (&x)[4]) {
+  unsigned p = (unsigned)__cvta_generic_to_shared(from);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(p) : "memory");
+}
+__device__ void load_transposed(const __half* from, unsigned (&x)[4]) {
+  unsigned p = (unsigned)__cvta_generic_to_shared(from);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(p) : "memory");
+}
+__device__ void add_product(const unsigned (&x)[4], unsigned y0, unsigned y1, float (&c)[4]) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y0), "r"(y1));
+}
+// Two warps multiply a tile of 16 x 32 through shared memory, and transpose what they read on the way.
+extern "C" __global__ void tiles(const __half* a, const __half* b, float* c, int n) {
+  __shared__ __align__(16) __half left[16][24], right[2][16][24];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = blockIdx.y * 16, column = blockIdx.x * 32 + warp * 16;
+  float low[4] = {}, high[4] = {};
+  for (int k = 0; k < n; k += 16) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < 256; i += blockDim.x) left[i / 16][i % 16] = a[(row + i / 16) * n + k + i % 16];
+    for (int i = lane; i < 256; i += 32) right[warp][i / 16][i % 16] = b[(k + i / 16) * n + column + i % 16];
+    __syncthreads();
+    unsigned x[4], y[4];
+    load(&left[lane % 16][lane / 16 * 8], x);
+    load_transposed(&right[warp][lane % 16][lane / 16 * 8], y);
+    for (unsigned& word : y)  // and back: no change
+      for (int i = 0; i < 2; ++i) asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;" : "+r"(word));
+    add_product(x, y[0], y[1], low);
+    add_product(x, y[2], y[3], high);
+  }
+  float* to = c + row * n + column + lane % 4 * 2;
+  for (int i = 0; i < 4; ++i) {
+    to[(lane / 4 + i / 2 * 8) * n + i % 2] = low[i];
+    to[(lane / 4 + i / 2 * 8) * n + i % 2 + 8] = high[i];
+  }
+}
+"""
+
+
+def run_tiles() -> None:
+    random = np.random.default_rng(12)
+    a, b = (random.integers(-4, 5, (64, 64)).astype(np.float16) for _ in range(2))
+    c = np.zeros((64, 64), np.float32)
+    Program(TILES).run("tiles", (2, 4, 1), 64, a, b, c, 64)
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_tiles_through_ldmatrix_match_numpy(any_width: str) -> None:
+    run_tiles()
+
+
 @pytest.fixture
 def report(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
     """What CUCORE_CPU_REPORT says about kernels that were compiled since."""
@@ -177,6 +230,13 @@ def test_whole_warps_multiply_in_vector_code(report: Callable[[], str]) -> None:
     assert (run_wmma(64) == 16).all()
     text = report()
     assert "W=32" in text and "gathers 0" in text and "scatters 0" in text, text
+
+
+@ABOUT_VECTOR_CODE
+def test_whole_warps_load_tiles_in_vector_code(report: Callable[[], str]) -> None:
+    run_tiles()
+    text = report()
+    assert "W=32" in text, text
 
 
 @ABOUT_VECTOR_CODE
