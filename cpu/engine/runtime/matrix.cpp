@@ -171,8 +171,11 @@ bool mma_halves(const WarpWords& words, float* made) {
 /// Whether this is an f16 product with sums in f32 and a shape that halves() has.
 bool are_halves(const Job& job) {
   constexpr std::uint32_t kKnown = kMatrixWmma | kMatrixSaturate | kMatrixColA | kMatrixRowB;
-  return job.a == Type::f16 && job.b == Type::f16 && job.c == Type::f32 && job.d == Type::f32 &&
-         (job.flags & ~kKnown) == 0;
+  const bool has_shape = (job.flags & kMatrixWmma) != 0
+                             ? job.k == 16 && job.m * job.n == 256
+                             : job.m == 16 && job.n == 8 && (job.k == 8 || job.k == 16);
+  return has_shape && job.a == Type::f16 && job.b == Type::f16 && job.c == Type::f32 &&
+         job.d == Type::f32 && (job.flags & ~kKnown) == 0;
 }
 
 /// Such a product; `made` has the words of d, 32 lanes each. False, without effect, if a number is

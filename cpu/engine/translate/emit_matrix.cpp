@@ -206,21 +206,25 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
   fragment_words(i.operands[1], fa);
   fragment_words(i.operands[2], fb);
   fragment_words(i.operands[3], fc);
-  if (wmma) {
-    const std::size_t na = s.m * s.k * element_bits(a) / 1024,
-                      nb = s.n * s.k * element_bits(bt) / 1024;
-    const std::size_t nc = s.m * s.n * element_bits(c) / 1024;
-    if (na == 0 || nb == 0 || fa.size() < na || fb.size() < nb || fc.size() != nc)
-      return error(i.where,
-                   "wmma.mma does not have this combination of types, shape and registers");
-    fa.truncate(na);  // the others repeat them
-    fb.truncate(nb);
-  }
   const Type d = i.types[0];
   const unsigned scale = d == Type::f64 ? 2 : 1;
   const Operand& out_operand = i.operands[0];
   const auto nd = static_cast<unsigned>(
       (out_operand.kind == Kind::vector ? out_operand.parts.size() : 1) * scale);
+  if (wmma) {
+    constexpr std::size_t kMostFactors = 16, kMostSums = 8;  // words of a lane
+    const auto words = [](unsigned elements, Type t) {
+      return std::size_t{elements} * element_bits(t) / 1024;
+    };
+    const std::size_t na = words(s.m * s.k, a), nb = words(s.n * s.k, bt);
+    if (na == 0 || nb == 0 || std::max(na, nb) > kMostFactors || fa.size() < na || fb.size() < nb ||
+        fc.size() != words(s.m * s.n, c) || nd != words(s.m * s.n, d) ||
+        std::max<std::size_t>(fc.size(), nd) > kMostSums)
+      return error(i.where,
+                   "wmma.mma does not have this combination of types, shape and registers");
+    fa.truncate(na);  // the others repeat them
+    fb.truncate(nb);
+  }
   std::uint32_t flags = 0;
   if (wmma) flags |= kMatrixWmma;
   if (i.has(Mod::satfinite)) flags |= kMatrixSaturate;
@@ -374,6 +378,8 @@ void FunctionTranslator::load_accumulator(const Instruction& i) {
   Value* base = pointer(i.operands[1], space);
   const Operand& d = i.operands[0];
   const std::size_t count = d.kind == Kind::vector ? d.parts.size() : 1;
+  if (const Shape s = shape_of(i); count * per_word * 32 != s.m * s.n)
+    return error(i.where, "wmma.load does not have this combination of type, shape and registers");
   for (unsigned w = 0; w < count; ++w) {
     Value* word = nullptr;
     for (unsigned e = 0; e < per_word; ++e) {
@@ -422,6 +428,8 @@ void FunctionTranslator::emit_wmma_store(const Instruction& i) {
   Value* base = pointer(i.operands[0], space);
   const Operand& a = i.operands[1];
   const std::size_t count = a.kind == Kind::vector ? a.parts.size() : 1;
+  if (const Shape s = shape_of(i); count * per_word * 32 != s.m * s.n)
+    return error(i.where, "wmma.store does not have this combination of type, shape and registers");
   for (unsigned w = 0; w < count; ++w) {
     const Operand& part = a.kind == Kind::vector ? a.parts[w] : a;
     Value* word = read_bits(part, bits >= 32 ? bits : 32);
