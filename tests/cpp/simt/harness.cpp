@@ -392,6 +392,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   cucpu::simt::Options options;
   options.block = work.block;
   options.width = width;
+  options.columns = work.columns;
   auto made = cucpu::pipeline::vectorize(*module->getFunction("kernel"), options);
   if (std::getenv("SIMT_CODE")) module->print(errs(), nullptr);
   if (!made.function) return made.report;

@@ -23,6 +23,7 @@ struct Work {
   std::vector<std::uint32_t> numbers;
   cucpu::Dim3 grid{1, 1, 1};
   cucpu::Dim3 block{64, 1, 1};
+  bool columns = false;  ///< Options::columns
 };
 
 /// Declarations of the markers tests use, for the head of textual thread code.

@@ -161,8 +161,7 @@ TEST(SimtTargets, Avx2CodeHasTwoRegistersPerValueWhereFewAreLive) {
   auto target = machine("x86-64-v3");
   if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
   const std::map<std::string, unsigned> widths{
-      {"saxpy", 16},       {"matmul", 16}, {"mandelbrot", 16},
-      {"blackscholes", 8}, {"nbody", 8},   {"histogram", 8}};  // a divergent loop with accesses
+      {"saxpy", 16}, {"matmul", 16}, {"mandelbrot", 16}, {"blackscholes", 8}, {"nbody", 8}};
   for (const Row& row : kRows) {
     const auto width = widths.find(row.kernel);
     if (width == widths.end()) continue;
@@ -174,6 +173,67 @@ TEST(SimtTargets, Avx2CodeHasTwoRegistersPerValueWhereFewAreLive) {
   EXPECT_GE(count(compile(ten(), "matmul", {16, 16, 1}, *target).assembly, "vfmadd"), 128u + 32);
   // A row of eight threads has no wider group.
   EXPECT_EQ(compile(ten(), "mandelbrot", {8, 8, 1}, *target).report.width, 8u);
+}
+
+/// The lines of assembly from the one with `first` to the next branch back to a loop.
+std::string loop_from(const std::string& code, const std::string& first) {
+  const std::size_t from = code.find(first);
+  EXPECT_NE(from, std::string::npos) << code;
+  if (from == std::string::npos) return {};
+  return code.substr(from, code.find("\tj", from) - from);
+}
+
+// A byte of a stream that a loop reads with a long stride: a group reads half a cache line, in
+// words, and each lane adds to its bin. Nothing goes through the stack.
+TEST(SimtTargets, LanesTakeTheirBytesFromWords) {
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    const Made made = compile(ten(), "histogram", {256, 1, 1}, *target);
+    EXPECT_EQ(made.report.width, 32u) << cpu;
+    const std::string loop = loop_from(made.assembly, "prefetcht0");
+    EXPECT_EQ(count(loop, "\tincl\t"), 32u) << loop;
+    EXPECT_EQ(count(loop, "\tmovzbl\t[0-9]*\\("), 0u) << loop;
+    EXPECT_LE(count(loop, "\\(%rsp\\)"), 4u) << loop;
+  }
+}
+
+// The last steps of a reduction: what a group has stored stays in its registers.
+TEST(SimtTargets, AReductionLoadsNothingThatItHasJustStored) {
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    const std::string code = compile(ten(), "reduce", {256, 1, 1}, *target).assembly;
+    const std::string steps = code.substr(code.find("\tvaddps"));
+    EXPECT_EQ(count(steps, "\tvmov[a-z]+\t%[xyz]mm[0-9]+, [0-9]*\\("), 0u) << steps;
+  }
+}
+
+// A store of a column: eight lines of the cache at a time, row of threads after row of threads.
+TEST(SimtTargets, ColumnsAreWrittenLineAfterLine) {
+  const std::string ptx = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry turn(.param .u64 in, .param .u64 out, .param .u32 n) {
+  .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f;
+  ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x; mov.u32 %r3, %tid.y;
+  mad.lo.s32 %r4, %r3, %r1, %r2;
+  mad.lo.s32 %r5, %r2, %r1, %r3;
+  mul.wide.s32 %d3, %r4, 4; add.s64 %d3, %d1, %d3;
+  mul.wide.s32 %d4, %r5, 4; add.s64 %d4, %d2, %d4;
+  ld.global.f32 %f, [%d3];
+  st.global.f32 [%d4], %f;
+  ret;
+})";
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    EXPECT_EQ(compile(ptx, "turn", {32, 8, 1}, *target).report.width, 8u);
+    // Without rows there is nothing to wait for.
+    EXPECT_EQ(compile(ptx, "turn", {256, 1, 1}, *target).report.width, 16u);
+  }
 }
 
 // Hints stand together before the loads they are about; between loads they cost more than they
