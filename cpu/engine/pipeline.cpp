@@ -500,7 +500,9 @@ constexpr Pass kFinish[] = {
      transform([](C& c) { insert_safepoint_polls(c.module, c.function, c.code.fibers); })},
     {"combine-deferred-atomics", on_function<combine_deferred_atomics>, kRunsOn},
     {"expand-float-atomics", on_module<expand_float_atomics>},
-    {"widen-masks", transform([](C& c) { simt::widen_masks(*c.function, c.target); }), kVector},
+    {"widen-masks",
+     transform([](C& c) { simt::widen_masks(*c.function, simt::MaskForm::of(c.target)); }),
+     kVector},
 };
 
 constexpr Pass kCodegen[] = {

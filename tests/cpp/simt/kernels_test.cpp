@@ -236,7 +236,7 @@ TEST(SimtKernels, GroupsRunColumnByColumn) {
       for (const std::uint32_t wide : {64u, 61u, 34u})
         for (const std::uint32_t high : {8u, 2u}) {
           Work work;
-          work.columns = columns;
+          work.as_on_x86 = columns;
           work.grid = {64 / block.x, 1, 1};
           work.block = block;
           work.buffers = {numbers(64 * 64), std::vector<std::uint32_t>(64 * 64, 7)};
@@ -300,7 +300,7 @@ TEST(SimtKernels, PrivateArraysAndRowsOfATwoDimensionalBlock) {
     work.block = block;
     work.buffers = {std::vector<std::uint32_t>(24 * 64)};
     compare(parse(kernel("private")), work, {0, 4, 8, 16, 32});
-    work.columns = true;
+    work.as_on_x86 = true;
     compare(parse(kernel("private")), work, {0, 4, 8, 16, 32});
   }
 }
@@ -318,7 +318,7 @@ TEST(SimtKernels, RowsOfNeighbouringBlocksFormAStrip) {
       const std::vector<unsigned> widths =
           blocks == 9 ? std::vector<unsigned>{4, 8, 16, 32} : std::vector<unsigned>{16};
       for (std::uint32_t wide : {n, n - 3}) {
-        work.columns = blocks == 2;  // instead of strips
+        work.as_on_x86 = blocks == 2;  // instead of strips
         work.numbers = {wide};
         compare(parse(kernel("rows")), work, widths);
       }

@@ -89,7 +89,7 @@ Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 bloc
   cucpu::lower_saturating_conversions(*made.function, &target);
   cucpu::simt::form_dot_products(*made.function, &target);
   cucpu::fold_canonical_selects(*made.function, &target);
-  cucpu::simt::widen_masks(*made.function, &target);
+  cucpu::simt::widen_masks(*made.function, cucpu::simt::MaskForm::of(&target));
   EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
   SmallString<0> text;
   raw_svector_ostream out{text};
@@ -411,6 +411,38 @@ L:
   EXPECT_EQ(count(made.assembly, "\tumov\t|\tmov\tv[0-9]+\\.b\\[|\tubfx\t[^\n]*, #1\n"), 0u)
       << made.assembly;
   EXPECT_EQ(count(made.assembly, "\tushll2?\t"), 0u) << made.assembly;
+}
+
+// The same kernel with registers that hold all lanes: masks are not packed into narrower numbers.
+TEST(SimtTargets, Avx2CodeKeepsMasksOfEightLanesInOneRegister) {
+  auto target = machine("x86-64-v3");
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  const std::string ptx = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {
+  .reg .pred %p, %q; .reg .b32 %t, %n, %v; .reg .b64 %out, %at;
+  ld.param.u64 %out, [out];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %at, %t, 4;
+  add.u64 %out, %out, %at;
+  ld.global.u32 %n, [%out];
+  mov.u32 %v, 0;
+L:
+  setp.gt.s32 %q, %n, 5;
+  @%q ld.global.u32 %v, [%out+4096];
+  @%q st.global.u32 [%out], %n;
+  sub.s32 %n, %n, %v;
+  setp.gt.s32 %p, %n, 0;
+  @%p bra L;
+  st.global.u32 [%out], %v;
+  ret;
+})";
+  const Made made = compile(ptx, "k", {256, 1, 1}, *target);
+  EXPECT_EQ(made.report.width, 8u);
+  EXPECT_EQ(count(made.assembly, "\tvpackss"), 0u) << made.assembly;
+  EXPECT_EQ(count(made.assembly, "\tvpmovzxwd\t"), 0u) << made.assembly;
 }
 
 // The passes below emit constants for constant operands, so that their results can be compared here
