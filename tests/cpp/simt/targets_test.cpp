@@ -198,6 +198,23 @@ TEST(SimtTargets, LanesTakeTheirBytesFromWords) {
   }
 }
 
+// Between barriers, the stream of a kernel is interrupted: the next lines are prefetched. A tile
+// goes to the second level of the caches, where its lines do not share one set.
+TEST(SimtTargets, X86CodePrefetchesWhereBarriersAreBetweenLoads) {
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    const auto code = [&](const char* kernel, cucpu::Dim3 block) {
+      return compile(ten(), kernel, block, *target).assembly;
+    };
+    EXPECT_EQ(count(code("reduce", {256, 1, 1}), "\tprefetcht0\t2048\\("), 1u) << cpu;
+    EXPECT_EQ(count(code("vector_add", {256, 1, 1}), "\tprefetch"), 0u) << cpu;
+    const std::string matmul = code("matmul", {16, 16, 1});
+    EXPECT_GE(count(matmul, "\tprefetcht1\t"), 1u) << cpu;
+    EXPECT_EQ(count(matmul, "\tprefetcht0\t"), 0u) << cpu;
+  }
+}
+
 // The last steps of a reduction: what a group has stored stays in its registers.
 TEST(SimtTargets, AReductionLoadsNothingThatItHasJustStored) {
   for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
