@@ -67,7 +67,7 @@ void ThreadPool::configure(unsigned threads, unsigned cores) {
 }
 
 void ThreadPool::spawn(bool extra) {
-  start_detached_thread("cucore-worker", [this, extra, number = alive_, all = target_] {
+  start_detached_thread("cucore-worker", [this, extra, number = alive_.load(), all = target_] {
     stay_on_node(number, all);
     worker(extra);
   });
@@ -191,19 +191,32 @@ ThreadPool::Shared::iterator ThreadPool::erase(Shared::iterator grid) noexcept {
   return shared_.erase(grid);
 }
 
-void ThreadPool::recruit(GridRun& run, unsigned count) noexcept {
-  for (; count > 0 && !standby_.is_empty() && run.reserve_helper(); --count) {
-    run.retain();
-    if (standby_.send(reinterpret_cast<std::uintptr_t>(&run))) continue;
-    run.release();
-    run.return_helper();
-    break;
+bool ThreadPool::share(const Ref<GridRun>& run, std::unique_lock<std::mutex>&) noexcept {
+  if (run->is_shared.load(std::memory_order_relaxed)) return true;
+  try {
+    shared_.push_back(run);
+  } catch (const std::bad_alloc&) {
+    return false;
   }
-  if (count == 0 || sleeping_.load(std::memory_order_relaxed) == 0 ||
-      !run.is_shared.load(std::memory_order_relaxed))
+  run->is_shared.store(true, std::memory_order_relaxed);
+  work_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void ThreadPool::recruit(const Ref<GridRun>& run, unsigned count) noexcept {
+  for (; count > 0 && run->reserve_helper(); --count) {
+    run->retain();
+    if (standby_.send(reinterpret_cast<std::uintptr_t>(run.get()))) continue;
+    run->release();
+    run->return_helper();
+    // It is in the list, and nobody has to be woken.
+    if (run->is_shared.load(std::memory_order_relaxed) &&
+        sleeping_.load(std::memory_order_relaxed) == 0)
+      return;
+    auto lock = lock_mutex();
+    if (share(run, lock)) wake(waking_ + count, lock);
     return;
-  auto lock = lock_mutex();
-  wake(waking_ + count, lock);
+  }
 }
 
 bool ThreadPool::stand_by(unsigned place) noexcept {
@@ -215,7 +228,7 @@ bool ThreadPool::stand_by(unsigned place) noexcept {
     {
       const Ref<GridRun> grid{reinterpret_cast<GridRun*>(message)};
       grid->release();  // the sender's reference
-      if (participate(*grid)) grid->task().drive();
+      if (participate(grid)) grid->task().drive();
     }
     busy_.fetch_sub(1, std::memory_order_relaxed);
     if (work_.load(std::memory_order_relaxed) != 0) return true;
@@ -233,7 +246,7 @@ void ThreadPool::worker(bool extra) noexcept {
       lock.unlock();
       if (task)
         task->drive();
-      else if (participate(*grid))
+      else if (participate(grid))
         grid->task().drive();
       grid = nullptr;
       spin_then_lock(lock);
@@ -338,48 +351,41 @@ static bool comes_soon(const GridRun& run) noexcept {
 Progress ThreadPool::run_grid(const Ref<GridRun>& run) {
   const Worker here{*run};
   const unsigned helpers = helpers_for(*run);
-  bool share = target_ > 1 && run->launch().parallelism() > 1 && helpers > 0;
-  if (share) {
-    const auto wanted =
-        static_cast<unsigned>(std::min<std::uint64_t>(helpers, run->launch().parallelism() - 1));
-    // A waiting thread that will help by itself needs no wake-up. Read before the grid is shared:
-    // afterwards other threads may end it and its task.
-    const bool expected =
+  const std::uint64_t parallelism = run->launch().parallelism();
+  const bool is_divided = target_ > 1 && parallelism > 1 && helpers > 0;
+  if (is_divided) {
+    const auto wanted = static_cast<unsigned>(std::min<std::uint64_t>(helpers, parallelism - 1));
+    if (alive_.load(std::memory_order_relaxed) < target_) {
+      const auto lock = lock_mutex();
+      ensure_workers(busy_ + wanted);
+    }
+    run->accept_helpers(wanted);  // further threads would find no block to start
+    // With two threads, a waiting thread that helps by itself makes a wake-up unnecessary.
+    bool has_helper =
         t_worker && run->task().helped.exchange(false, std::memory_order_relaxed) && wanted == 1;
-    auto lock = lock_mutex();
-    ensure_workers(busy_ + wanted);
-    Shared entry;
-    try {
-      entry.push_back(run);
-    } catch (const std::bad_alloc&) {
-      share = false;  // this thread runs the grid alone
+    if (has_helper) {
+      auto lock = lock_mutex();
+      has_helper = share(run, lock);
     }
-    if (share) {
-      run->accept_helpers(wanted);  // further threads would find no block to start
-      run->is_shared.store(true, std::memory_order_relaxed);
-      shared_.splice(shared_.end(), entry);
-      work_.fetch_add(1, std::memory_order_release);
-    }
-    lock.unlock();
-    if (share && !(expected && comes_soon(*run))) recruit(*run, kRecruits);
+    if (!has_helper || !comes_soon(*run)) recruit(run, kRecruits);
   }
   const bool last = run->launch().work();
-  if (share) stop_sharing(run.get());
+  if (is_divided) stop_sharing(run.get());
   if (!last) return Progress::pending;
   run->task().context().end_running(*run);
   return Progress::done;
 }
 
 /// True when this thread finished the grid and owns the task now.
-bool ThreadPool::participate(GridRun& run) noexcept {
+bool ThreadPool::participate(const Ref<GridRun>& run) noexcept {
   bool last = false;
-  if (run.launch().has_unstarted()) {
+  if (run->launch().has_unstarted()) {
     recruit(run, kRecruits);
-    const Worker here{run};
-    last = run.launch().work();
+    const Worker here{*run};
+    last = run->launch().work();
   }
-  stop_sharing(&run);
-  if (last) run.task().context().end_running(run);
+  stop_sharing(run.get());
+  if (last) run->task().context().end_running(*run);
   return last;
 }
 
@@ -395,7 +401,7 @@ ThreadPool::Help ThreadPool::help(Task& task) noexcept {
   }
   run->helped.store(true, std::memory_order_relaxed);
   task.helped.store(true, std::memory_order_relaxed);
-  return participate(*run) ? Help::ended : Help::some;
+  return participate(run) ? Help::ended : Help::some;
 }
 
 void ThreadPool::stop_sharing(const GridRun* run) noexcept {

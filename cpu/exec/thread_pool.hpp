@@ -118,9 +118,12 @@ class ThreadPool {
   using Shared = std::list<Ref<GridRun>>;
   Ref<GridRun> join(Shared::iterator grid) noexcept;
   Shared::iterator erase(Shared::iterator grid) noexcept;
-  bool participate(GridRun& run) noexcept;
-  /// Brings up to `count` idle workers to a grid.
-  void recruit(GridRun& run, unsigned count) noexcept;
+  bool participate(const Ref<GridRun>& run) noexcept;
+  /// Brings up to `count` idle workers to a grid: those on standby first. Only when there are too
+  /// few of them, others learn of the grid through the pool's list.
+  void recruit(const Ref<GridRun>& run, unsigned count) noexcept;
+  /// Adds a grid to the list, unless it is there; false without memory for it.
+  bool share(const Ref<GridRun>& run, std::unique_lock<std::mutex>& lock) noexcept;
   /// Runs grids that other threads send. True when there is other work, false when nothing came for
   /// a while.
   bool stand_by(unsigned place) noexcept;
@@ -149,10 +152,10 @@ class ThreadPool {
   std::atomic<std::uint32_t> work_{0};  // ready tasks + shared grids; polled by spinning workers
   std::size_t ready_count_ = 0;
   std::atomic<bool> started_{false};  // true: at least one worker exists
-  unsigned target_ = 1, alive_ = 0, spinning_ = 0, blocked_ = 0;
-  std::atomic<unsigned> sleeping_{0};  // written with the lock held
-  unsigned waking_ = 0;                // sleeping workers that have been notified
-  std::atomic<unsigned> busy_{0};      // workers with a task or a grid
+  unsigned target_ = 1, spinning_ = 0, blocked_ = 0;
+  std::atomic<unsigned> alive_{0}, sleeping_{0};  // written with the lock held
+  unsigned waking_ = 0;                           // sleeping workers that have been notified
+  std::atomic<unsigned> busy_{0};                 // workers with a task or a grid
   StandbyWorkers standby_;
   std::uint64_t places_ = 0, taken_places_ = 0;  // of standby_, as bits
 
