@@ -18,7 +18,7 @@ define void @kernel() {
   %b = and TYPE %v, 63
   %b64 = zext TYPE %b to i64
   %bin = getelementptr i32, ptr %shared, i64 %b64
-  %was = atomicrmw add ptr %bin, i32 3 monotonic, !cucpu.space !0
+  %was = atomicrmw add ptr %bin, i32 %tid monotonic, !cucpu.space !0
   call void @cucpu.barrier.sync(i32 0, i32 0, i1 true)
   %n = load i32, ptr %own, align 4, !cucpu.space !0
   %ro = shl i64 %t64, 2
