@@ -5,7 +5,7 @@ from __future__ import annotations
 
 REASONS = {
     "look_back": "A thread waits until another block has published its sum. Lanes of a group run in step, so such a kernel is not vectorized: every thread has a stack of its own, and each barrier switches through all of them. The native side is two plain loops.",
-    "warp_matmul": "Two fifths of the time go into adding as the tensor cores of a GPU do, which keep other bits of a sum than a float has, a quarter into threads that meet, since around the products every thread has a stack of its own, and a third into fragments: threads load theirs, and they are brought together and apart.",
+    "warp_matmul": "Tensor cores keep other bits of a sum than a float has. For four products, native code converts halves to floats once and has one fused multiply-add; the same bits take two multiplications, a conversion to integers, which truncates, and an addition, and the units of the sums before and their truncation after them cost half as much again. The rest goes through memory: a product is a routine, which gets the fragments of all threads there.",
     "radix": "Its last kernel counts equal digits of all threads before it: every thread has another trip count, so 256 steps run for each group with masks. The native side needs one counter per digit.",
     "bitonic": "Addresses `2 t - (t & (stride - 1))` are gathers and scatters for strides below the width, and `if (a > b)` is a branch on data around two stores. The native side is `std::sort`, which compares n log n times instead of n log² n.",
     "spmv_thread": "Three loads per step are gathers, which NEON has no instruction for, and rows of different lengths run under masks.",

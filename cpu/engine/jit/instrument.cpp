@@ -320,15 +320,7 @@ class Instrumenter {
   /// bytes.
   void visit_matrix(CallInst& call, unsigned flags) {
     FunctionCallee lane = module_.getOrInsertFunction("cucpu.sreg.laneid", b_.getInt32Ty());
-    // The operands are in memory: the address, and the number of matrices.
-    Value* const operands = call.getArgOperand(0);
-    Value* address = nullptr;
-    for (User* user : operands->users())
-      if (auto* store = dyn_cast<StoreInst>(user); store && store->getPointerOperand() == operands)
-        address = store->getValueOperand();
-    if (!address) address = b_.CreateLoad(b_.getInt64Ty(), operands);
-    Value* count =
-        b_.CreateLoad(b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), operands, 8));
+    Value *const count = call.getArgOperand(0), *const address = call.getArgOperand(2);
     Value* rows = b_.CreateMul(count, b_.getInt32(8));
     Value* bytes = b_.CreateSelect(b_.CreateICmpULT(b_.CreateCall(lane), rows), b_.getInt32(16),
                                    b_.getInt32(0));
@@ -339,8 +331,8 @@ class Instrumenter {
     const Function* callee = call.getCalledFunction();
     if (!callee) return;
     StringRef name = callee->getName();
-    if (name == "cucpu.warp.ldmatrix" || name == "cucpu.warp.stmatrix")
-      return visit_matrix(call, name == "cucpu.warp.ldmatrix" ? kRead : kWrite);
+    if (name.starts_with("cucpu.warp.ldmatrix.")) return visit_matrix(call, kRead);
+    if (name.starts_with("cucpu.warp.stmatrix.")) return visit_matrix(call, kWrite);
     if (!name.consume_front("cucpu_rt_")) return;
     const auto argument = [&](unsigned n) { return call.getArgOperand(n); };
     if (name == "copy_fill") {  // to, from, bytes of the destination, bytes of the source

@@ -11,6 +11,7 @@
 #include "cpu/engine/coverage/coverage_map.hpp"
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/routines.hpp"
+#include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu {
 namespace {
@@ -252,6 +253,26 @@ class Lowering {
          b_.getVoidTy(), {callee.getCallee(), marker.getArgOperand(0), marker.getArgOperand(1)});
   }
 
+  /// The same for a marker `warp.<name>.<in>.<out>` that takes and returns values: they are passed
+  /// in memory.
+  Value* matrix_operation(CallInst& marker, StringRef name) {
+    SmallVector<Type*, 32> types;
+    for (Value* operand : marker.args()) types.push_back(operand->getType());
+    auto* const operands = StructType::get(module_.getContext(), types);
+    const bool returns = !marker.getType()->isVoidTy();
+    BasicBlock& entry = function_.getEntryBlock();
+    IRBuilder<> at_entry{&entry, entry.getFirstInsertionPt()};
+    AllocaInst* const in = at_entry.CreateAlloca(operands);
+    AllocaInst* const out = at_entry.CreateAlloca(returns ? marker.getType() : i64());
+    for (AllocaInst* slot : {in, out}) slot->setAlignment(Align{16});
+    for (unsigned i = 0; i < types.size(); ++i)
+      b_.CreateStore(marker.getArgOperand(i), b_.CreateStructGEP(operands, in, i));
+    FunctionCallee callee = module_.getOrInsertFunction(
+        ("cucpu_rt_warp_" + name.split('.').first).str(), Type::getVoidTy(module_.getContext()));
+    call("cucpu_rt_warp_call", b_.getVoidTy(), {callee.getCallee(), in, out});
+    return returns ? b_.CreateLoad(marker.getType(), out) : nullptr;
+  }
+
   /// Of kernel coverage. A function that is called in between may count in the same counters.
   Value* counters() {
     if (!counters_) {
@@ -321,6 +342,7 @@ class Lowering {
       return unpack(warp(WarpOp::kMatchAll, argument(1), argument(0)), type);
     if (name.consume_front("redux."))
       return unpack(warp(redux(name), argument(1), argument(0)), type);
+    if (simt::is_matrix_operation(name)) return matrix_operation(marker, name.substr(5));
     if (name.starts_with("warp.") || name.starts_with("warpgroup."))
       return collective(marker, name), nullptr;
     throw std::runtime_error{"unknown marker cucpu." + name.str()};

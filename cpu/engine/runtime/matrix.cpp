@@ -4,15 +4,15 @@
 // rounded once.
 #include "cpu/engine/runtime/matrix.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
-#include <vector>
 
 #include "cpu/engine/runtime/half_product.hpp"
 #include "cpu/engine/runtime/matrix_elements.hpp"
 #include "cpu/engine/runtime/sparse.hpp"
 #include "cpu/engine/runtime/tensor_sum.hpp"
+#include "cpu/engine/runtime/transpose.hpp"
 #include "cpu/mem/per_thread.hpp"
 
 extern "C" {
@@ -40,11 +40,14 @@ struct Place {
 
 Place place_of(const Job& job, char which, unsigned lane, unsigned index, unsigned bits) {
   if ((job.flags & cucpu::kMatrixWmma) != 0) {
-    const unsigned rows = which == 'b' ? job.n : job.m, cols = which == 'c' ? job.n : job.k;
-    const unsigned per_lane = rows * cols / 32;
-    const unsigned at = lane * per_lane + index % per_lane;
-    if (which == 'b') return {at % cols, at / cols};
-    return {at / cols, at % cols};
+    if (which == 'c') return {(index * 32 + lane) / job.n, (index * 32 + lane) % job.n};
+    const unsigned per = bits >= 32 ? 1 : 32 / bits;
+    const unsigned at = (index / per * 32 + lane) * per + index % per;  // in memory
+    const bool rows =
+        which == 'a' ? (job.flags & kMatrixColA) == 0 : (job.flags & kMatrixRowB) != 0;
+    const unsigned height = which == 'a' ? job.m : job.k, width = which == 'a' ? job.k : job.n;
+    if (rows) return {at / width, at % width};
+    return {at % height, at / height};
   }
   const unsigned group = lane / 4, thread = lane % 4;
   if (which == 'c') return {group + (index / 2) * 8, thread * 2 + index % 2};
@@ -102,114 +105,87 @@ void for_elements(const Job& job, char which, unsigned bits, unsigned words, Vis
   }
 }
 
-/// The positions of the elements of all lanes in an f16 product; computed once for every shape.
-struct HalfPlaces {
-  std::uint32_t shape;  // m | n << 8 | k << 16 | flags << 24
-  std::vector<std::uint16_t> a, b, c;
-  unsigned together_a, together_c;  // the number of contiguous elements of a lane
+/// The operands of a warp in the order of vector code: words of a, b and c, 32 lanes each.
+struct WarpWords {
+  const std::uint32_t *a, *b, *c;
 };
 
-/// The number of elements that are contiguous for all lanes: eight, two or one.
-unsigned side_by_side(const std::vector<std::uint16_t>& places) {
-  for (const unsigned count : {8U, 2U}) {
-    bool all = places.size() / 32 % count == 0;
-    for (std::size_t i = 0; all && i < places.size(); ++i)
-      all = i % count == 0 || places[i] == places[i - 1] + 1;
-    if (all) return count;
-  }
-  return 1;
+using Halves [[gnu::vector_size(16)]] = std::uint16_t;
+
+void transpose(const std::uint16_t* from, unsigned rows, unsigned columns, std::uint16_t* to) {
+  for (unsigned i = 0; i < rows; i += 8)
+    for (unsigned j = 0; j < columns; j += 8)
+      transpose_halves(from + i * columns + j, columns, to + j * rows + i, rows);
 }
 
-/// Copies elements to and from their positions, Count at a time.
-template <unsigned Count, typename Element>
-void spread(Element* to, const std::vector<std::uint16_t>& places, const std::uint32_t* const* from,
-            unsigned first) {
-  const std::size_t count = places.size() / 32;
-  const std::uint16_t* place = places.data();
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    const auto* source = reinterpret_cast<const std::byte*>(from[lane] + first);
-    for (std::size_t e = 0; e < count; e += Count, place += Count)
-      std::memcpy(to + *place, source + e * sizeof(Element), Count * sizeof(Element));
-  }
-}
-
-template <typename Element>
-void spread(Element* to, const std::vector<std::uint16_t>& places, unsigned together,
-            const std::uint32_t* const* from, unsigned first) {
-  if (together == 8)
-    spread<8>(to, places, from, first);
-  else if (together == 2)
-    spread<2>(to, places, from, first);
-  else
-    spread<1>(to, places, from, first);
-}
-
-const HalfPlaces& half_places(const Job& job) {
-  auto& known = PerThread<std::vector<std::unique_ptr<HalfPlaces>>>::get();
-  const std::uint32_t shape = job.m | job.n << 8 | job.k << 16 | (job.flags & kMatrixWmma) << 24;
-  for (const auto& places : known)
-    if (places->shape == shape) return *places;
-  auto made = std::make_unique<HalfPlaces>(HalfPlaces{shape, {}, {}, {}, 1, 1});
-  const auto add = [&](std::vector<std::uint16_t>& to, char which, unsigned count, unsigned bits,
-                       unsigned row, unsigned col) {
-    for (unsigned lane = 0; lane < 32; ++lane)
-      for (unsigned e = 0; e < count; ++e) {
-        const Place p = place_of(job, which, lane, e, bits);
-        to.push_back(static_cast<std::uint16_t>(p.row * row + p.col * col));
-      }
-  };
-  add(made->a, 'a', job.m * job.k / 32, 16, job.k, 1);
-  add(made->b, 'b', job.k * job.n / 32, 16, job.n, 1);
-  add(made->c, 'c', job.m * job.n / 32, 32, job.n, 1);
-  made->together_a = side_by_side(made->a);
-  made->together_c = side_by_side(made->c);
-  known.push_back(std::move(made));
-  return *known.back();
-}
-
-/// The f16 product with sums in f32. False, without effect, for other types or if a factor is not
-/// finite.
-bool halves(const Job& job, const std::uint32_t* const* words, void* const* out) {
-  if (job.a != Type::f16 || job.b != Type::f16 || job.c != Type::f32 || job.d != Type::f32)
-    return false;
-  if ((job.flags & ~(kMatrixWmma | kMatrixSaturate)) != 0 || job.k > kHalfProductDepth)
-    return false;
-  if (job.m > kHalfProductSize || (job.n != 8 && job.n != 16 && job.n != 32)) return false;
-  const HalfPlaces& places = half_places(job);
+/// c + a * b, row-major; with wmma's fragments c and made are the fragments.
+template <unsigned Depth, unsigned N>
+bool wmma_halves(const Job& job, const WarpWords& words, float* made) {
+  constexpr unsigned kMost = kHalfProductSize * kHalfProductDepth;
+  std::uint16_t other[kMost];
   HalfFactors a, b;
-  float c[kHalfProductSize * kHalfProductSize];
-  alignas(16) std::uint16_t factors[kHalfProductSize * kHalfProductDepth];
-  spread(factors, places.a, places.together_a, words, 4);
-  if (!set_halves(a, factors, job.m * job.k)) return false;
-  spread(factors, places.b, 1, words, 4 + job.na);
-  if (!set_halves(b, factors, job.k * job.n)) return false;
-  spread(c, places.c, places.together_c, words, 4 + job.na + job.nb);
-  std::uint32_t largest = 0;
-  for (unsigned i = 0; i < job.m * job.n; ++i)
-    largest = std::max(largest, std::bit_cast<std::uint32_t>(c[i]) & 0x7fffffff);
-  if (largest >= 0x7f800000) return false;
-  for (unsigned i = 0; i < job.m; ++i) {
-    float* row = c + i * job.n;
-    if (job.n == 8)
-      half_product_row<8>(a, i * job.k, b, job.k, row);
-    else if (job.n == 16)
-      half_product_row<16>(a, i * job.k, b, job.k, row);
-    else
-      half_product_row<32>(a, i * job.k, b, job.k, row);
-  }
-  const std::size_t count = places.c.size() / 32;
-  for (std::size_t lane = 0; lane < 32; ++lane) {
-    auto* result = static_cast<std::uint32_t*>(out[lane]);
-    if (result == nullptr) continue;
-    const std::uint16_t* place = places.c.data() + lane * count;
-    if (places.together_c == 8) {
-      for (std::size_t e = 0; e < count; e += 8) std::memcpy(result + e, c + place[e], 8 * 4);
-    } else {
-      for (std::size_t e = 0; e < count; ++e) result[e] = std::bit_cast<std::uint32_t>(c[place[e]]);
+  const auto* left = reinterpret_cast<const std::uint16_t*>(words.a);
+  const auto* right = reinterpret_cast<const std::uint16_t*>(words.b);
+  if ((job.flags & kMatrixColA) != 0) transpose(left, Depth, job.m, other), left = other;
+  if (!set_halves(a, left, job.m * Depth, kHalfBiasA)) return false;
+  if ((job.flags & kMatrixRowB) == 0) transpose(right, N, Depth, other), right = other;
+  if (!set_halves(b, right, Depth * N, kHalfBiasB)) return false;
+  return half_product<Depth, N>(a, b, job.m, reinterpret_cast<const float*>(words.c), made);
+}
+
+/// The same with the fragments of mma.m16n8k8 and .m16n8k16: four lanes have the eight halves or
+/// the eight floats of a row (column of b). Register r has rows from 8 * (r % 2) on and columns
+/// from 8 * (r / 2) on of a, rows from 8 * r on of b, and rows from 8 * (r / 2) on of c, every
+/// second column.
+template <unsigned Depth>
+bool mma_halves(const WarpWords& words, float* made) {
+  constexpr unsigned kRows = 16, kColumns = 8;
+  alignas(16) std::uint16_t left[kRows * Depth], right[Depth * kColumns];
+  alignas(16) float c[kRows * kColumns], sums[kRows * kColumns];
+  const auto* from = reinterpret_cast<const std::uint16_t*>(words.a);
+  for (unsigned r = 0; r < Depth / 4; ++r)
+    for (unsigned i = 0; i < 8; ++i, from += 8)
+      half_vectors::store(left + (8 * (r % 2) + i) * Depth + 8 * (r / 2),
+                          half_vectors::load<Halves>(from));
+  from = reinterpret_cast<const std::uint16_t*>(words.b);
+  for (unsigned r = 0; r < Depth / 8; ++r)
+    transpose_halves(from + 64 * r, 8, right + 8 * kColumns * r, kColumns);
+  HalfFactors a, b;
+  if (!set_halves(a, left, kRows * Depth, kHalfBiasA)) return false;
+  if (!set_halves(b, right, Depth * kColumns, kHalfBiasB)) return false;
+  const auto* sum = reinterpret_cast<const float*>(words.c);
+  for (unsigned i = 0; i < 2; ++i)
+    for (unsigned j = 0; j < 32; ++j) {
+      c[64 * i + 2 * j] = sum[64 * i + j];
+      c[64 * i + 2 * j + 1] = sum[64 * i + 32 + j];
     }
-    for (std::size_t e = count; e < job.nd; ++e) result[e] = result[e % count];
-  }
+  if (!half_product<Depth, kColumns>(a, b, kRows, c, sums)) return false;
+  for (unsigned i = 0; i < 2; ++i)
+    for (unsigned j = 0; j < 32; ++j) {
+      made[64 * i + j] = sums[64 * i + 2 * j];
+      made[64 * i + 32 + j] = sums[64 * i + 2 * j + 1];
+    }
   return true;
+}
+
+/// Whether this is an f16 product with sums in f32 and a shape that halves() has.
+bool are_halves(const Job& job) {
+  constexpr std::uint32_t kKnown = kMatrixWmma | kMatrixSaturate | kMatrixColA | kMatrixRowB;
+  const bool has_shape = (job.flags & kMatrixWmma) != 0
+                             ? job.k == 16 && job.m * job.n == 256
+                             : job.m == 16 && job.n == 8 && (job.k == 8 || job.k == 16);
+  return has_shape && job.a == Type::f16 && job.b == Type::f16 && job.c == Type::f32 &&
+         job.d == Type::f32 && (job.flags & ~kKnown) == 0;
+}
+
+/// Such a product; `made` has the words of d, 32 lanes each. False, without effect, if a number is
+/// not finite.
+bool halves(const Job& job, const WarpWords& words, float* made) {
+  if ((job.flags & kMatrixWmma) == 0)
+    return job.k == 8 ? mma_halves<8>(words, made) : mma_halves<16>(words, made);
+  return job.n == 8    ? wmma_halves<16, 8>(job, words, made)
+         : job.n == 16 ? wmma_halves<16, 16>(job, words, made)
+                       : wmma_halves<16, 32>(job, words, made);
 }
 
 /// As on an H200, m8n8k4 uses fused multiply-adds in f32 and adds the accumulator last.
@@ -267,11 +243,7 @@ namespace {
 /// at the end: the lower pairs of each register (four stored elements) come first.
 unsigned byte_half(unsigned k, bool sparse) { return sparse ? k / 4 % 2 : k % 4 / 2; }
 
-}  // namespace
-
-extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* const* out) {
-  const auto* const* words = reinterpret_cast<const std::uint32_t* const*>(in);
-  const std::uint32_t* head = words[0];
+Job job_of(const std::uint32_t* head) {
   Job job{};
   job.m = head[0] & 0xff, job.n = head[0] >> 8 & 0xff, job.k = head[0] >> 16;
   job.a = static_cast<Type>(head[1] & 0xff), job.b = static_cast<Type>(head[1] >> 8 & 0xff);
@@ -279,6 +251,13 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   job.flags = head[2];
   job.na = head[3] & 0xff, job.nb = head[3] >> 8 & 0xff, job.nc = head[3] >> 16 & 0xff,
   job.nd = head[3] >> 24;
+  return job;
+}
+
+/// A product of any types. The operands and the results of each lane are in memory of their own;
+/// lanes without results have none.
+void product(const Job& job, const std::uint32_t* const* words, void* const* out) {
+  const std::uint32_t* const head = words[0];
   // The largest shapes: 16 x 256 (b1) and 32 x 16. On the heap: thread-local arrays of this size
   // would keep the whole library from being loaded into a running program, whose room for
   // thread-local variables is small.
@@ -290,7 +269,6 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
     bool finite_row[32], finite_col[32];
   };
   if ((job.flags & kMatrixQuads) != 0) return quads(job, words, out);
-  if (halves(job, words, out)) return;
   auto& [a, b, c, absent, factors_a, factors_b, finite_row, finite_col] = PerThread<Scratch>::get();
   const bool sparse = (job.flags & kMatrixSparse) != 0;
   const unsigned metadata =
@@ -406,4 +384,55 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
             integer ? static_cast<std::uint32_t>(static_cast<std::int32_t>(v)) : encode(job.d, v);
         set_element(static_cast<std::uint32_t*>(out[lane]), bits, e, value);
       });
+}
+
+/// The most words of a lane: of a, b and c of halves (m32n8k16); of all operands (mma.m16n8k16 of
+/// .f64 has 4 + 16 + 8 + 8, others have metadata and scales); of results.
+constexpr unsigned kMostHalfWords = 18, kMostWords = 48, kMostResults = 8;
+
+}  // namespace
+
+// Threads on fibers: the operands of each lane are in its stack.
+extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* const* out) {
+  const auto* const* lanes = reinterpret_cast<const std::uint32_t* const*>(in);
+  const Job job = job_of(lanes[0]);
+  if (are_halves(job)) {
+    alignas(16) std::uint32_t words[kMostHalfWords * 32];
+    alignas(16) float made[kMostResults * 32];
+    const unsigned count = job.na + job.nb + job.nc;
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned w = 0; w < count; ++w) words[w * 32 + lane] = lanes[lane][4 + w];
+    const WarpWords operands{words, words + std::size_t{job.na} * 32,
+                             words + std::size_t{job.na + job.nb} * 32};
+    if (halves(job, operands, made)) {
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        auto* const result = static_cast<float*>(out[lane]);
+        for (unsigned w = 0; result != nullptr && w < job.nd; ++w) result[w] = made[w * 32 + lane];
+      }
+      return;
+    }
+  }
+  product(job, lanes, out);
+}
+
+// Vector code: the constant operands at `head`, the others and the results by words of 32 lanes
+// each. `count`: of the others.
+extern "C" void cucpu_rt_warp_mma_words(const std::uint32_t* head, const std::uint32_t* words,
+                                        std::uint32_t* results, std::uint32_t count) {
+  const Job job = job_of(head);
+  const WarpWords operands{words, words + std::size_t{job.na} * 32,
+                           words + std::size_t{job.na + job.nb} * 32};
+  if (are_halves(job) && halves(job, operands, reinterpret_cast<float*>(results))) return;
+  std::uint32_t in[32][kMostWords], out[32][kMostResults];
+  const std::uint32_t* lanes[32];
+  void* made[32];
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    std::copy(head, head + 4, in[lane]);
+    for (unsigned w = 0; w < count; ++w) in[lane][4 + w] = words[w * 32 + lane];
+    lanes[lane] = in[lane];
+    made[lane] = out[lane];
+  }
+  product(job, lanes, made);
+  for (unsigned lane = 0; lane < 32; ++lane)
+    for (unsigned w = 0; w < job.nd; ++w) results[w * 32 + lane] = out[lane][w];
 }

@@ -18,8 +18,9 @@ inline constexpr std::uint32_t kMatrixXor = 4;       ///< .xor.popc
 inline constexpr std::uint32_t kMatrixAnd = 8;       ///< .and.popc
 inline constexpr std::uint32_t kMatrixSparse = 16;   ///< mma.sp: half of a, and metadata
 inline constexpr std::uint32_t kMatrixQuads = 32;    ///< mma.m8n8k4 of .f16: four products
-inline constexpr std::uint32_t kMatrixColA = 64, kMatrixRowB = 128;  ///< of these: the layouts
-inline constexpr std::uint32_t kMatrixRound = 8;  ///< shift: .rn, .rz, .rm, .rp of wmma with .f64
+inline constexpr std::uint32_t kMatrixColA = 64,
+                               kMatrixRowB = 128;  ///< of these, and of wmma: the layouts
+inline constexpr std::uint32_t kMatrixRound = 8;   ///< shift: .rn, .rz, .rm, .rp of wmma with .f64
 inline constexpr std::uint32_t kMatrixKind =
     1 << 10;  ///< .kind::*: products are exact, and their sum is rounded once
 inline constexpr std::uint32_t kMatrixBytes =

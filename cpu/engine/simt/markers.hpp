@@ -39,6 +39,15 @@ inline bool is_warp_operation(llvm::StringRef marker) {
   return false;
 }
 
+/// Whether a marker is an operation of a warp on matrices whose operands are values:
+/// warp.<name>.<operands>.<results>.
+inline bool is_matrix_operation(llvm::StringRef marker) {
+  for (llvm::StringRef prefix :
+       {"warp.mma.", "warp.ldmatrix.", "warp.stmatrix.", "warp.movmatrix."})
+    if (marker.starts_with(prefix)) return true;
+  return false;
+}
+
 /// The barrier that ends this block (prepare() splits blocks after barriers), or null.
 inline llvm::CallInst* barrier_at_end(llvm::BasicBlock& block) {
   llvm::Instruction* last = block.getTerminator()->getPrevNode();

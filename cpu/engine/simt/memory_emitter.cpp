@@ -214,7 +214,7 @@ void MemoryEmitter::emit_load(LoadInst& load) {
       return define(&load, result);
     }
   }
-  if (load_pieces(load)) return;
+  if (load_rows(load, size) || load_pieces(load)) return;
   if (!mask() || !parts_.masks.are_rare()) ++report_.gathers;
   define(&load, gather(load, type, align, parts_.masks.are_rare()));
 }
@@ -363,6 +363,7 @@ void MemoryEmitter::emit_store(StoreInst& store) {
     }
     return;
   }
+  if (store_rows(store, size)) return;
   bool shared = is_shared(store, pointer);
   bool once_contiguous = mask() && !store.isVolatile() &&
                          plan_.full[pointer].kind == Shape::Strided &&

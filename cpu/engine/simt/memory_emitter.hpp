@@ -68,6 +68,11 @@ class MemoryEmitter : public EmitterPart {
   class Pieces;
   void find_pieces();
   bool load_pieces(llvm::LoadInst&);
+  // memory_rows.cpp
+  class Rows;
+  unsigned row_length(const Instruction& access, Value* pointer, std::int64_t size);
+  bool load_rows(llvm::LoadInst&, std::int64_t size);
+  bool store_rows(llvm::StoreInst&, std::int64_t size);
   Value* active_pointers(
       Value* pointer);  ///< Lanes that are off point where a lane that is on does.
   bool is_made_here(const Instruction*) const;

@@ -96,7 +96,9 @@ bool groups_agree(const Flow& flow, const Shapes& block) {
   return true;
 }
 
+/// Null for operations of the whole warp, those on matrices.
 const Value* mask_of(const CallInst* operation) {
+  if (is_matrix_operation(marker_name(operation))) return nullptr;
   return operation->getArgOperand(operation->arg_size() - 1);
 }
 
@@ -139,6 +141,7 @@ bool splits_warp_operation(const Flow& flow, const Shapes& shapes) {
       for (const CallInst* other : right) {
         if (one->getCalledFunction() != other->getCalledFunction()) continue;
         const Value *a = mask_of(one), *b = mask_of(other);
+        if (!a || !b) return true;
         const bool differ = isa<Constant>(a) && isa<Constant>(b) && a != b;
         if (!differ && !names_side(a, branch, true) && !names_side(b, branch, false)) return true;
       }

@@ -56,8 +56,9 @@ void WarpEmitter::emit_warp(CallInst& call, StringRef name) {
     return define(&call, b_.CreateInsertValue(
                              pair, b_.CreateICmpEQ(leader, lane_numbers(b_.getInt32Ty())), 1));
   }
+  if (!is_matrix_operation(name)) return refuse("cucpu." + name);
   name.consume_front("warp.");
-  emit_collective(call, name);
+  emit_matrix(call, name.split('.').first);
 }
 
 void WarpEmitter::emit_shuffle(CallInst& call, StringRef kind) {
@@ -192,66 +193,53 @@ void WarpEmitter::emit_reduction(CallInst& call, StringRef kind) {
   define(&call, b_.CreateLoad(results->getAllocatedType(), results));
 }
 
-// Any other collective operation: calls a routine that reads the operands of all lanes from memory
-// and writes their results to memory.
-void WarpEmitter::emit_collective(CallInst& call, StringRef name) {
-  SmallVector<Type*> types;
-  for (Value* argument : call.args()) types.push_back(argument->getType());
-  auto* operands = StructType::get(context_, types);
-  Type* result = call.getType()->isVoidTy() ? b_.getInt8Ty() : call.getType();
-  const DataLayout& layout = module_.getDataLayout();
-  auto make = [&](Type* type, const Twine& label) {
-    auto bytes = static_cast<std::uint64_t>(alignTo(layout.getTypeAllocSize(type), 16));
-    AllocaInst* memory = temporary(ArrayType::get(b_.getInt8Ty(), bytes * width_), label);
-    memory->setAlignment(Align{16});
-    AllocaInst* table = temporary(ArrayType::get(b_.getPtrTy(), width_), label + ".table");
-    for (unsigned i = 0; i < width_; ++i)
-      entry_.CreateStore(entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), memory, bytes * i),
-                         entry_.CreateConstInBoundsGEP1_64(entry_.getPtrTy(), table, i));
-    return std::tuple{memory, table, bytes};
-  };
-  auto [in, in_table, in_bytes] = make(operands, "operands");
-  auto [out, out_table, out_bytes] = make(result, "results");
-  SmallVector<Value*> spilled;
-  for (Value* argument : call.args()) spilled.push_back(spill(vec(argument), "operand"));
-  for_each_lane([&, in = in, in_bytes = in_bytes](Value* lane) {
-    Value* place = b_.CreateGEP(b_.getInt8Ty(), in, b_.CreateMul(lane, b_.getInt64(in_bytes)));
-    for (unsigned i = 0; i < types.size(); ++i)
-      b_.CreateStore(lane_of(spilled[i], lane, types[i]), b_.CreateStructGEP(operands, place, i));
-  });
-  std::string routine = "cucpu_rt_warp_" + name.str();
-  for (char& c : routine)
-    if (c == '.') c = '_';
-  FunctionCallee callee = module_.getOrInsertFunction(
-      routine,
-      FunctionType::get(b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false));
-  b_.CreateCall(callee, {mask() ? bits(mask()) : b_.getInt32(~0u), in_table, out_table});
-  if (call.getType()->isVoidTy()) return;
-  auto* structure = dyn_cast<StructType>(result);
-  unsigned members = structure ? structure->getNumElements() : 1;
-  SmallVector<AllocaInst*> columns;
-  for (unsigned i = 0; i < members; ++i)
-    columns.push_back(
-        temporary(slot_type(structure ? structure->getElementType(i) : result), "column"));
-  for_each_lane([&, out = out, out_bytes = out_bytes](Value* lane) {
-    Value* place = b_.CreateGEP(b_.getInt8Ty(), out, b_.CreateMul(lane, b_.getInt64(out_bytes)));
-    for (unsigned i = 0; i < members; ++i) {
-      Type* type = structure ? structure->getElementType(i) : result;
-      Value* value =
-          b_.CreateLoad(type, structure ? b_.CreateStructGEP(structure, place, i) : place);
-      if (type->isIntegerTy(1)) value = b_.CreateSExt(value, b_.getInt32Ty());
-      b_.CreateStore(value, b_.CreateInBoundsGEP(value->getType(), columns[i], lane));
+// An operation on matrices calls a routine that reads the vectors of all operands from memory and
+// writes those of the results. The first operands are constants.
+void WarpEmitter::emit_matrix(CallInst& call, StringRef name) {
+  const unsigned constants = name == "mma" ? 4 : name == "movmatrix" ? 0 : 2;
+  auto* const results = dyn_cast<StructType>(call.getType());
+  const unsigned made = results ? results->getNumElements() : 0;
+  Type* const words = vector_type(b_.getInt32Ty());
+  const auto place = [&](AllocaInst*& memory, unsigned count) {
+    if (!memory || cast<ArrayType>(memory->getAllocatedType())->getNumElements() < count) {
+      memory = temporary(ArrayType::get(words, count), "fragments");
+      memory->setAlignment(Align{64});
     }
-  });
-  if (!structure)
-    return define(
-        &call, from_slot_form(b_.CreateLoad(columns[0]->getAllocatedType(), columns[0]), result));
-  Value* all = PoisonValue::get(vector_type(result));
-  for (unsigned i = 0; i < members; ++i) {
-    Value* column = from_slot_form(b_.CreateLoad(columns[i]->getAllocatedType(), columns[i]),
-                                   structure->getElementType(i));
-    all = b_.CreateInsertValue(all, column, i);
+    return memory;
+  };
+  unsigned operands = 0;  // in words
+  for (unsigned i = constants; i < call.arg_size(); ++i)
+    operands += call.getArgOperand(i)->getType()->getIntegerBitWidth() / 32;
+  AllocaInst* const in = place(operands_, operands);
+  AllocaInst* const out = place(results_, std::max(made, 1U));
+  AllocaInst* const head =
+      temporary(ArrayType::get(b_.getInt32Ty(), std::max(constants, 1U)), "constants");
+  for (unsigned i = 0; i < constants; ++i)
+    entry_.CreateStore(call.getArgOperand(i),
+                       entry_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), head, i));
+  unsigned at = 0;
+  for (unsigned i = constants; i < call.arg_size(); ++i) {
+    Value* word = vec(call.getArgOperand(i));
+    if (mask()) word = b_.CreateFreeze(word);  // inactive lanes may hold poison
+    b_.CreateAlignedStore(word, b_.CreateConstInBoundsGEP1_64(words, in, at), Align{64});
+    at += call.getArgOperand(i)->getType()->getIntegerBitWidth() / 32;
   }
+  FunctionCallee routine = module_.getOrInsertFunction(
+      ("cucpu_rt_warp_" + name + "_words").str(),
+      FunctionType::get(b_.getVoidTy(),
+                        {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt32Ty()}, false));
+  auto* const callee = cast<Function>(routine.getCallee());
+  callee->setDoesNotThrow();
+  // Others access the memory of the program.
+  if (name == "mma" || name == "movmatrix")
+    callee->setMemoryEffects(MemoryEffects::inaccessibleOrArgMemOnly());
+  for (unsigned i = 0; i < 3; ++i) callee->addParamAttr(i, Attribute::NoCapture);
+  b_.CreateCall(routine, {head, in, out, b_.getInt32(operands)});
+  if (!results) return;
+  Value* all = PoisonValue::get(vector_type(results));
+  for (unsigned i = 0; i < made; ++i)
+    all = b_.CreateInsertValue(
+        all, b_.CreateLoad(words, b_.CreateConstInBoundsGEP1_64(words, out, i)), i);
   define(&call, all);
 }
 

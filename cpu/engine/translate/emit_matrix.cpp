@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/translate/emit_matrix.cpp: tensor-core instructions. Products are collective routines
-// (runtime/matrix.cpp). wmma fragments have a layout of our own: lane l holds elements l * P … l *
-// P + P - 1 of the matrix (P = elements / 32), in the order row-major for a and c, column-major for
-// b; registers beyond P repeat them. So loads and stores need no other lane.
+// (runtime/matrix.cpp). wmma fragments have a layout of our own, so loads and stores need no other
+// lane. Register r of lane l of a and b is word 32 * r + l of the matrix as it is in memory;
+// registers beyond the matrix repeat it. Element i of lane l of an accumulator is element 32 * i +
+// l in row-major order. So neighbouring lanes access neighbouring words, and the registers of all
+// lanes, one after the other, are the matrix.
 #include <charconv>
 
 #include "cpu/engine/runtime/matrix.hpp"
@@ -209,13 +211,27 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
   const Operand& out_operand = i.operands[0];
   const auto nd = static_cast<unsigned>(
       (out_operand.kind == Kind::vector ? out_operand.parts.size() : 1) * scale);
+  if (wmma) {
+    constexpr std::size_t kMostFactors = 16, kMostSums = 8;  // words of a lane
+    const auto words = [](unsigned elements, Type t) {
+      return std::size_t{elements} * element_bits(t) / 1024;
+    };
+    const std::size_t na = words(s.m * s.k, a), nb = words(s.n * s.k, bt);
+    if (na == 0 || nb == 0 || std::max(na, nb) > kMostFactors || fa.size() < na || fb.size() < nb ||
+        fc.size() != words(s.m * s.n, c) || nd != words(s.m * s.n, d) ||
+        std::max<std::size_t>(fc.size(), nd) > kMostSums)
+      return error(i.where,
+                   "wmma.mma does not have this combination of types, shape and registers");
+    fa.truncate(na);  // the others repeat them
+    fb.truncate(nb);
+  }
   std::uint32_t flags = 0;
   if (wmma) flags |= kMatrixWmma;
   if (i.has(Mod::satfinite)) flags |= kMatrixSaturate;
   if (i.has(Mod::popc)) flags |= i.has(Mod::xor_) ? kMatrixXor : kMatrixAnd;
   if (sparse) flags |= kMatrixSparse;
-  if (quads)
-    flags |= kMatrixQuads | (is_col(i, 0) ? kMatrixColA : 0) | (is_col(i, 1) ? 0 : kMatrixRowB);
+  if (quads) flags |= kMatrixQuads;
+  if (quads || wmma) flags |= (is_col(i, 0) ? kMatrixColA : 0) | (is_col(i, 1) ? 0 : kMatrixRowB);
   const bool rounds = i.has(Mod::rn) || round_of(i) != Round::rn;
   if (rounds && d != Type::f64)
     return error(i.where, "only a product of .f64 matrices takes a rounding mode");
@@ -239,7 +255,18 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
     in.append({read(i.operands[4], Type::b32),
                b.getInt32(static_cast<std::uint32_t>(i.operands[5].value))});
   if (scales != 0 && !scale_words(i, sparse ? 6 : 4, in)) return;
-  write_fragment(out_operand, warp_call("warp.mma", in, llvm::ArrayType::get(b.getInt32Ty(), nd)));
+  write_fragment(out_operand, matrix_call("mma", in, nd));
+}
+
+/// An operation of a warp on matrices. Its operands and results, `words` of 32 bits, are values, so
+/// that vector code passes vectors.
+Value* FunctionTranslator::matrix_call(const char* name, llvm::ArrayRef<Value*> in,
+                                       std::size_t words) {
+  const llvm::SmallVector<llvm::Type*, 16> results(words, b.getInt32Ty());
+  return call_marker(
+      "warp." + std::string{name} + "." + std::to_string(in.size()) + "." + std::to_string(words),
+      words == 0 ? b.getVoidTy() : llvm::StructType::get(out.getContext(), results), in,
+      Effect::convergent);
 }
 
 void FunctionTranslator::emit_mma(const Instruction& i) {
@@ -318,75 +345,98 @@ void FunctionTranslator::emit_wmma_mma(const Instruction& i) {
   matrix_product(i, i.types[1], i.types[2], i.types[3], true);
 }
 
-/// Calls visit(offset in elements, pointer) for each element of word w of this lane's fragment.
-void FunctionTranslator::wmma_elements(const Instruction& i, char which, std::size_t stride_operand,
-                                       unsigned word, unsigned per_word,
-                                       llvm::function_ref<void(unsigned, Value*)> visit) {
-  const Shape s = shape_of(i);
-  const unsigned rows = which == 'b' ? s.n : s.m;                  // the order's slow index
-  const unsigned cols = which == 'c' || which == 'd' ? s.n : s.k;  // its fast index
-  const unsigned lane_elements = rows * cols / 32;
+/// The place of a lane's word in rows of `per_row` words, a power of two of at most 32, that follow
+/// each other in groups of 32 words: the row, and the word in it.
+std::pair<Value*, Value*> FunctionTranslator::lane_place(unsigned group, unsigned per_row) {
   Value* lane = call_marker("sreg.laneid", b.getInt32Ty(), {}, Effect::none);
-  // In memory: row-major a and c, and column-major b, have the fast index contiguous.
-  const bool col = is_col(i, 0);
-  const bool fast_contiguous = which == 'b' ? col : !col;
-  Value* stride = i.operands.size() > stride_operand ? read(i.operands[stride_operand], Type::b32)
-                                                     : b.getInt32(fast_contiguous ? cols : rows);
-  for (unsigned e = 0; e < per_word; ++e) {
-    const unsigned local = (word * per_word + e) % lane_elements;
-    Value* index = b.CreateAdd(b.CreateMul(lane, b.getInt32(lane_elements)), b.getInt32(local));
-    Value* slow = b.CreateUDiv(index, b.getInt32(cols));
-    Value* fast = b.CreateURem(index, b.getInt32(cols));
-    Value* at = fast_contiguous ? b.CreateAdd(b.CreateMul(slow, stride), fast)
-                                : b.CreateAdd(b.CreateMul(fast, stride), slow);
-    visit(e, b.CreateZExt(at, b.getInt64Ty()));
-  }
+  Value* row = b.CreateUDiv(lane, b.getInt32(per_row));
+  row = b.CreateAdd(row, b.getInt32(group * (32 / per_row)));
+  Value* word = b.CreateURem(lane, b.getInt32(per_row));
+  return {b.CreateZExt(row, b.getInt64Ty()), b.CreateZExt(word, b.getInt64Ty())};
 }
 
-void FunctionTranslator::emit_wmma_load(const Instruction& i) {
-  const char which = i.has(Mod::a) ? 'a' : i.has(Mod::b) ? 'b' : 'c';
-  const Type t = i.types[0];
-  const unsigned bits = element_bits(t), per_word = bits >= 32 ? 1 : 32 / bits;
+/// The distance between rows (columns) in memory, in elements.
+Value* FunctionTranslator::wmma_stride(const Instruction& i, unsigned by_default) {
+  Value* stride = i.operands.size() > 2 ? read(i.operands[2], Type::b32) : b.getInt32(by_default);
+  return b.CreateZExt(stride, b.getInt64Ty());
+}
+
+/// The address of element `index` of this lane in an accumulator.
+Value* FunctionTranslator::accumulator_element(const Instruction& i, unsigned index, Value* base) {
+  const Shape s = shape_of(i);
+  const bool col = is_col(i, 0);
+  const auto [row, column] = lane_place(index, s.n);
+  Value* stride = wmma_stride(i, col ? s.m : s.n);
+  Value* at = col ? b.CreateAdd(b.CreateMul(column, stride), row)
+                  : b.CreateAdd(b.CreateMul(row, stride), column);
+  return b.CreateGEP(int_type(element_bits(i.types[0])), base, at);
+}
+
+void FunctionTranslator::load_accumulator(const Instruction& i) {
+  const unsigned bits = element_bits(i.types[0]), per_word = bits >= 32 ? 1 : 32 / bits;
   const Space space = space_of(i);
   Value* base = pointer(i.operands[1], space);
   const Operand& d = i.operands[0];
   const std::size_t count = d.kind == Kind::vector ? d.parts.size() : 1;
+  if (const Shape s = shape_of(i); count * per_word * 32 != s.m * s.n)
+    return error(i.where, "wmma.load does not have this combination of type, shape and registers");
   for (unsigned w = 0; w < count; ++w) {
-    const Operand& part = d.kind == Kind::vector ? d.parts[w] : d;
-    if (bits < 8) {  // sub-byte matrices are contiguous along k: whole words
-      Value* at = nullptr;
-      wmma_elements(i, which, 2, w, per_word, [&](unsigned e, Value* offset) {
-        if (e == 0) at = offset;
-      });
-      Value* bytes = b.CreateLShr(b.CreateMul(at, b.getInt64(bits)), 3);
-      write(part, load(b.getInt32Ty(), b.CreateGEP(b.getInt8Ty(), base, bytes), 4, space, i));
-      continue;
-    }
     Value* word = nullptr;
-    wmma_elements(i, which, 2, w, per_word, [&](unsigned e, Value* offset) {
-      Value* p = b.CreateGEP(int_type(bits), base, offset);
+    for (unsigned e = 0; e < per_word; ++e) {
+      Value* p = accumulator_element(i, w * per_word + e, base);
       Value* v = load(int_type(bits), p, bits / 8, space, i);
       if (bits < 32) v = b.CreateShl(b.CreateZExt(v, b.getInt32Ty()), e * bits);
       word = word == nullptr ? v : b.CreateOr(word, v);
-    });
-    write(part, word);
+    }
+    write(d.kind == Kind::vector ? d.parts[w] : d, word);
+  }
+}
+
+void FunctionTranslator::emit_wmma_load(const Instruction& i) {
+  const bool is_a = i.has(Mod::a);
+  if (!is_a && !i.has(Mod::b)) return load_accumulator(i);
+  const Shape s = shape_of(i);
+  const unsigned bits = element_bits(i.types[0]), per_word = bits >= 32 ? 1 : 32 / bits;
+  const Space space = space_of(i);
+  Value* base = pointer(i.operands[1], space);
+  // In memory: rows of a and columns of b have k elements.
+  const unsigned other = is_a ? s.m : s.n, length = is_a != is_col(i, 0) ? s.k : other;
+  const unsigned per_row = length / per_word, words = other * s.k / per_word / 32;
+  Value* stride = wmma_stride(i, length);
+  llvm::Type* const type = int_type(std::max(bits, 32U));
+  const Operand& d = i.operands[0];
+  const std::size_t count = d.kind == Kind::vector ? d.parts.size() : 1;
+  if (words == 0 || per_row > 32 || count < words)
+    return error(i.where, "wmma.load does not have this combination of type, shape and registers");
+  llvm::SmallVector<Value*, 8> loaded;
+  for (unsigned w = 0; w < count; ++w) {
+    if (w < words) {
+      const auto [row, word] = lane_place(w, per_row);
+      Value* at = b.CreateAdd(b.CreateMul(row, stride), b.CreateMul(word, b.getInt64(per_word)));
+      Value* bytes = bits < 8 ? b.CreateLShr(b.CreateMul(at, b.getInt64(bits)), 3)
+                              : b.CreateMul(at, b.getInt64(bits / 8));
+      loaded.push_back(
+          load(type, b.CreateGEP(b.getInt8Ty(), base, bytes), bits < 8 ? 4 : bits / 8, space, i));
+    }
+    write(d.kind == Kind::vector ? d.parts[w] : d, loaded[w % words]);
   }
 }
 
 void FunctionTranslator::emit_wmma_store(const Instruction& i) {
-  const Type t = i.types[0];
-  const unsigned bits = element_bits(t), per_word = bits >= 32 ? 1 : 32 / bits;
+  const unsigned bits = element_bits(i.types[0]), per_word = bits >= 32 ? 1 : 32 / bits;
   const Space space = space_of(i);
   Value* base = pointer(i.operands[0], space);
   const Operand& a = i.operands[1];
   const std::size_t count = a.kind == Kind::vector ? a.parts.size() : 1;
+  if (const Shape s = shape_of(i); count * per_word * 32 != s.m * s.n)
+    return error(i.where, "wmma.store does not have this combination of type, shape and registers");
   for (unsigned w = 0; w < count; ++w) {
     const Operand& part = a.kind == Kind::vector ? a.parts[w] : a;
     Value* word = read_bits(part, bits >= 32 ? bits : 32);
-    wmma_elements(i, 'd', 2, w, per_word, [&](unsigned e, Value* offset) {
+    for (unsigned e = 0; e < per_word; ++e) {
       Value* v = bits < 32 ? b.CreateTrunc(b.CreateLShr(word, e * bits), int_type(bits)) : word;
-      store(v, b.CreateGEP(int_type(bits), base, offset), bits / 8, space, i);
-    });
+      store(v, accumulator_element(i, w * per_word + e, base), bits / 8, space, i);
+    }
   }
 }
 
@@ -414,9 +464,8 @@ void FunctionTranslator::emit_ldmatrix(const Instruction& i) {
   const unsigned n = matrix_count(i), words = i.has(Mod::m16n16) ? 2 * n : n;
   if (!takes_registers(i.operands[0], words)) return;
   Value* at = b.CreatePtrToInt(pointer(i.operands[1], space_of(i)), b.getInt64Ty());
-  Value* r = warp_call("warp.ldmatrix", {at, b.getInt32(n), b.getInt32(matrix_layout(i))},
-                       llvm::ArrayType::get(b.getInt32Ty(), words));
-  write_fragment(i.operands[0], r);
+  write_fragment(i.operands[0],
+                 matrix_call("ldmatrix", {b.getInt32(n), b.getInt32(matrix_layout(i)), at}, words));
 }
 
 /// Whether an operand has this number of registers; reports an error otherwise.
@@ -430,15 +479,14 @@ void FunctionTranslator::emit_stmatrix(const Instruction& i) {
   const unsigned n = matrix_count(i);
   if (!takes_registers(i.operands[1], n)) return;
   llvm::SmallVector<Value*, 8> in{
-      b.CreatePtrToInt(pointer(i.operands[0], space_of(i)), b.getInt64Ty()), b.getInt32(n),
-      b.getInt32(matrix_layout(i))};
+      b.getInt32(n), b.getInt32(matrix_layout(i)),
+      b.CreatePtrToInt(pointer(i.operands[0], space_of(i)), b.getInt64Ty())};
   fragment_words(i.operands[1], in);
-  warp_call("warp.stmatrix", in, b.getVoidTy());
+  matrix_call("stmatrix", in, 0);
 }
 
 void FunctionTranslator::emit_movmatrix(const Instruction& i) {
-  Value* r = warp_call("warp.movmatrix", {read(i.operands[1], Type::b32)}, b.getInt32Ty());
-  write(i.operands[0], r);
+  write_fragment(i.operands[0], matrix_call("movmatrix", {read(i.operands[1], Type::b32)}, 1));
 }
 
 }  // namespace cucpu::ir

@@ -219,8 +219,11 @@ class FunctionTranslator {
   bool scale_words(const Instruction& i, std::size_t first, llvm::SmallVectorImpl<Value*>& words);
   bool check_product(const Instruction& i, Type a, Type bt, bool sparse);
   void matrix_product(const Instruction& i, Type a, Type bt, Type c, bool wmma);
-  void wmma_elements(const Instruction& i, char which, std::size_t stride_operand, unsigned word,
-                     unsigned per_word, llvm::function_ref<void(unsigned, Value*)> visit);
+  Value* matrix_call(const char* name, llvm::ArrayRef<Value*> in, std::size_t words);
+  std::pair<Value*, Value*> lane_place(unsigned group, unsigned per_row);
+  Value* wmma_stride(const Instruction& i, unsigned by_default);
+  Value* accumulator_element(const Instruction& i, unsigned index, Value* base);
+  void load_accumulator(const Instruction& i);
   Value* atomic(const Instruction& i, Value* ptr, Value* x, Value* y, Type type);
   Value* atomic_all(const Instruction& i, const Operand& address, const Operand& x,
                     const Operand* y, const Operand* d);

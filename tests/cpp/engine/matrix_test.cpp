@@ -3,6 +3,7 @@
 // core, one at a time.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "cpu/engine/runtime/half_product.hpp"
@@ -39,87 +40,110 @@ struct Numbers {
   }
 };
 
-template <unsigned N>
-void compare(unsigned depth, int spread) {
+/// Four rows of a with Depth columns, and N columns of b.
+template <unsigned Depth, unsigned N>
+void compare(int spread) {
+  constexpr unsigned kRows = 4;
   Numbers numbers;
   numbers.spread = spread;
-  for (int round = 0; round < 300; ++round) {
+  const FactorFormat format = factor_format(ptx::Type::f16);
+  for (int round = 0; round < 100; ++round) {
     HalfFactors a, b;
-    Factor x[kHalfProductDepth], y[N][kHalfProductDepth];
-    const FactorFormat format = factor_format(ptx::Type::f16);
-    for (unsigned k = 0; k < depth; ++k) {
-      const std::uint16_t left = numbers.half();
-      ASSERT_TRUE(set_half(a, k, left));
-      x[k] = factor_of(half_to_float(left), format);
+    std::uint16_t left[kRows * Depth], right[Depth * N];
+    for (std::uint16_t& half : left) half = numbers.half();
+    for (std::uint16_t& half : right) half = numbers.half();
+    if (round % 4 == 0) std::fill(left + Depth, left + 2 * Depth, std::uint16_t{0x8000});
+    ASSERT_TRUE(set_halves(a, left, kRows * Depth, kHalfBiasA));
+    ASSERT_TRUE(set_halves(b, right, Depth * N, kHalfBiasB));
+    float c[kRows * N], made[kRows * N];
+    for (float& f : c) f = numbers.sum();
+    ASSERT_TRUE((half_product<Depth, N>(a, b, kRows, c, made)));
+    for (unsigned i = 0; i < kRows; ++i)
       for (unsigned j = 0; j < N; ++j) {
-        const std::uint16_t right = numbers.half();
-        ASSERT_TRUE(set_half(b, k * N + j, right));
-        y[j][k] = factor_of(half_to_float(right), format);
+        Factor x[Depth], y[Depth];
+        for (unsigned k = 0; k < Depth; ++k) {
+          x[k] = factor_of(half_to_float(left[i * Depth + k]), format);
+          y[k] = factor_of(half_to_float(right[k * N + j]), format);
+        }
+        const float wanted = tensor_sum(x, y, Depth, 2 * format.bits, c[i * N + j], kHalfRule);
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(made[i * N + j]),
+                  std::bit_cast<std::uint32_t>(wanted))
+            << "round " << round << " row " << i << " column " << j;
       }
-    }
-    float c[N], wanted[N];
-    for (unsigned j = 0; j < N; ++j) {
-      c[j] = numbers.sum();
-      wanted[j] = tensor_sum(x, y[j], depth, 2 * format.bits, c[j], kHalfRule);
-    }
-    half_product_row<N>(a, 0, b, depth, c);
-    for (unsigned j = 0; j < N; ++j)
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(c[j]), std::bit_cast<std::uint32_t>(wanted[j]))
-          << "round " << round << " column " << j;
   }
 }
 
 TEST(HalfProduct, EverySumIsThatOfATensorCore) {
-  for (const int spread : {1, 5, 15})
-    for (const unsigned depth : {8u, 16u}) {
-      compare<8>(depth, spread);
-      compare<16>(depth, spread);
-      compare<32>(depth, spread);
+  for (const int spread : {1, 5, 15}) {
+    compare<8, 8>(spread);
+    compare<16, 8>(spread);
+    compare<16, 16>(spread);
+    compare<16, 32>(spread);
+  }
+}
+
+// The sum of 16 products of the largest factors and of the accumulator takes 33 bits.
+TEST(HalfProduct, LargestFactorsDoNotOverflow) {
+  for (const float factor : {65504.0f, -65504.0f})
+    for (const float largest : {0x1.fffffep30f, -0x1.fffffep30f}) {
+      HalfFactors a, b;
+      std::uint16_t left[4 * 16], right[16 * 8];
+      std::fill(left, left + 4 * 16, static_cast<std::uint16_t>(factor < 0 ? 0xfbff : 0x7bff));
+      std::fill(right, right + 16 * 8, std::uint16_t{0x7bff});
+      ASSERT_TRUE(set_halves(a, left, 4 * 16, kHalfBiasA));
+      ASSERT_TRUE(set_halves(b, right, 16 * 8, kHalfBiasB));
+      Factor x[16], y[16];
+      for (Factor& f : x) f = factor_of(factor, factor_format(ptx::Type::f16));
+      for (Factor& f : y) f = factor_of(65504, factor_format(ptx::Type::f16));
+      float c[4 * 8], made[4 * 8];
+      for (float& f : c) f = largest;
+      const float wanted = tensor_sum(x, y, 16, 20, c[0], kHalfRule);
+      EXPECT_TRUE((half_product<16, 8>(a, b, 4, c, made)));
+      for (const float f : made) EXPECT_EQ(f, wanted);
     }
 }
 
-TEST(HalfProduct, LargestFactorsDoNotOverflow) {
+TEST(HalfProduct, AccumulatorsThatAreNotFiniteAreRejected) {
   HalfFactors a, b;
-  for (unsigned k = 0; k < 16; ++k) {
-    set_half(a, k, 0x7bff);
-    for (unsigned j = 0; j < 8; ++j) set_half(b, k * 8 + j, 0x7bff);
-  }
-  Factor x[16];
-  for (Factor& f : x) f = factor_of(65504, factor_format(ptx::Type::f16));
-  float c[8];
-  for (float& f : c) f = 0x1.fffffep30f;
-  const float wanted = tensor_sum(x, x, 16, 20, c[0], kHalfRule);
-  half_product_row<8>(a, 0, b, 16, c);
-  EXPECT_EQ(c[0], wanted);
+  const std::uint16_t zeros[16 * 16] = {};
+  ASSERT_TRUE(set_halves(a, zeros, 16 * 16, kHalfBiasA));
+  ASSERT_TRUE(set_halves(b, zeros, 16 * 16, kHalfBiasB));
+  for (unsigned i = 0; i < 16 * 16; ++i)
+    for (const std::uint32_t bits : {0x7f800000U, 0xff800000U, 0x7fc00000U, 0xff800001U}) {
+      float c[16 * 16] = {}, made[16 * 16];
+      EXPECT_TRUE((half_product<16, 16>(a, b, 16, c, made)));
+      c[i] = std::bit_cast<float>(bits);
+      EXPECT_FALSE((half_product<16, 16>(a, b, 16, c, made))) << i;
+    }
 }
 
-TEST(HalfProduct, InfinitiesAndNanAreRejected) {
-  HalfFactors a;
-  EXPECT_FALSE(set_half(a, 0, 0x7c00));
-  EXPECT_FALSE(set_half(a, 0, 0xfe01));
-  EXPECT_TRUE(set_half(a, 0, 0x0001));
-  EXPECT_EQ(a.value[0], 0x1p-24f);
-}
-
-TEST(HalfProduct, SettingManyEqualsSettingEach) {
-  HalfFactors one, many;
+// All halves, and each place of a not finite one.
+TEST(HalfProduct, FactorsAreUnpacked) {
+  HalfFactors factors;
   std::uint16_t halves[512];
   for (unsigned from = 0; from < 0x10000; from += 512) {
     bool finite = true;
     for (unsigned i = 0; i < 512; ++i) {
       halves[i] = static_cast<std::uint16_t>(from + i);
-      finite &= set_half(one, i, halves[i]);
+      finite &= (halves[i] & 0x7c00) != 0x7c00;
     }
-    EXPECT_EQ(set_halves(many, halves, 512), finite) << from;
-    EXPECT_EQ(std::memcmp(one.value, many.value, sizeof one.value), 0) << from;
-    EXPECT_EQ(std::memcmp(one.exponent, many.exponent, sizeof one.exponent), 0) << from;
+    EXPECT_EQ(set_halves(factors, halves, 512, kHalfBiasA), finite) << from;
+    if (!finite) continue;
+    for (unsigned i = 0; i < 512; ++i) {
+      const float value = half_to_float(halves[i]);
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(factors.value[i]),
+                std::bit_cast<std::uint32_t>(value));
+      const int exponent = value == 0 ? 0 : std::max(std::ilogb(value), -14) + int{kHalfBiasA};
+      EXPECT_EQ(factors.exponent[i], exponent) << halves[i];
+    }
   }
-  // Each place counts.
-  for (unsigned i = 0; i < 8; ++i) {
-    std::uint16_t eight[8] = {};
-    eight[i] = 0xfc00;
-    EXPECT_FALSE(set_halves(many, eight, 8));
-  }
+  for (unsigned i = 0; i < 16; ++i)
+    for (const std::uint16_t bits : {0x7c00, 0xfc00, 0x7e00, 0xfc01}) {
+      std::uint16_t some[16] = {};
+      EXPECT_TRUE(set_halves(factors, some, 16, kHalfBiasB));
+      some[i] = bits;
+      EXPECT_FALSE(set_halves(factors, some, 16, kHalfBiasB));
+    }
 }
 
 }  // namespace
