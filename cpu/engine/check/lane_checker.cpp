@@ -15,7 +15,8 @@ namespace cucpu {
 
 using namespace check;
 
-LaneChecker::LaneChecker(std::shared_ptr<const Options> options) : findings_{std::move(options)} {
+LaneChecker::LaneChecker(std::shared_ptr<const Options> options)
+    : findings_{std::move(options)}, kinds_{findings_.options().kinds} {
   tracked_.resize(kCheckRanges + 1);
   g_is_checking.store(true, std::memory_order_relaxed);
 }
@@ -288,8 +289,9 @@ extern "C" {
 
 void cucpu_rt_check_lanes(BlockContext* context, CheckRange* ranges, const LaneAccess* access) {
   Worker& worker = *Worker::running();
-  lane_checker(worker).access(worker, *context, ranges, *access,
-                              pc_of(__builtin_return_address(0)));
+  LaneChecker& checker = lane_checker(worker);
+  if (checker.access_shared_words(*context, ranges[0], *access)) return;
+  checker.access(worker, *context, ranges, *access, pc_of(__builtin_return_address(0)));
   if (worker.current_fault().code != 0) worker.abandon();
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "cpu/engine/check/lane_checker.hpp"
 #include "cpu/engine/check/routine_access.hpp"
@@ -113,7 +114,18 @@ bool check_rows(CheckRow* rows, std::size_t count, bool writes, std::uint64_t ow
     (writes ? rows[r].write : rows[r].read) = own + r * next;
     (writes ? rows[r].write_site : rows[r].read_site) = site;
   }
-  return fine;
+  if (fine || writes) return fine;
+  // Another group has read the same elements in this interval: two readers are enough.
+  bool second = true;
+  for (std::size_t r = 0; r < count; ++r)
+    second &=
+        quiet.is_old_row(rows[r].write) & (rows[r].read >= quiet.now) &
+        (((rows[r].read ^ own) & (touch::kDetailed | touch::kUniform | touch::kSettled)) == 0);
+  for (std::size_t r = 0; second && r < count; ++r) {
+    rows[r].other_read = std::exchange(rows[r].read, (own + r * next) | touch::kSettled);
+    rows[r].other_read_site = std::exchange(rows[r].read_site, site);
+  }
+  return second;
 }
 
 constexpr std::uint64_t kNextThread = std::uint64_t{1} << touch::kThreadShift;
@@ -193,7 +205,65 @@ bool read_words(History& h, std::size_t index, std::size_t words, unsigned per_l
   return true;
 }
 
+/// An access of neighboring threads, or of all lanes of a group to the same words (`uniform`: how
+/// many). `own`: the word of the first thread, without bytes. False: it conflicts with another
+/// access, and nothing was changed.
+bool check_words(const HistoryView& view, std::size_t words, unsigned per_lane, unsigned uniform,
+                 bool writes, std::uint64_t own, std::uint16_t site, const Quiet& quiet) {
+  History& h = *view.history;
+  if (uniform == 0 && view.index % touch::kRowWords == 0 && words % touch::kRowWords == 0 &&
+      std::has_single_bit(per_lane) && per_lane <= 4) {
+    const auto shift = static_cast<unsigned>(std::countr_zero(per_lane));
+    if (check_rows(h.rows + view.index / touch::kRowWords, words / touch::kRowWords, writes,
+                   own | std::uint64_t{shift} << touch::kShiftShift, shift, site, quiet))
+      return true;
+  }
+  h.open(view.index, words, quiet.empty);
+  const std::uint64_t mine = own | touch::kBytes << touch::kBytesShift;
+  if (writes) return write_words(h, view.index, words, per_lane, mine, site, quiet);
+  if (uniform != 0 && read_row_uniform(h, view.index, words, own, uniform, site, quiet))
+    return true;
+  return read_words(h, view.index, words, per_lane, mine, uniform, site, quiet);
+}
+
 }  // namespace
+
+bool LaneChecker::access_shared_words(const BlockContext& c, const CheckRange& shared,
+                                      const LaneAccess& access) {
+  constexpr std::uint64_t kMostBytes = 56;  // their bits lie in eight bytes
+  constexpr unsigned kFlags = kSharedSpace | kStrong | kFetch | kImage;
+  if (access.range != 0 || access.addresses || access.bytes != 4 ||
+      (access.flags & kFlags) != kSharedSpace || !checks(kRace) || !compares_accesses())
+    return false;
+  const auto first_lane = static_cast<unsigned>(std::countr_zero(access.lanes));
+  const std::uint64_t lanes = access.lanes >> first_lane;
+  const auto words = static_cast<unsigned>(std::popcount(lanes));
+  const std::uint64_t span = std::uint64_t{4} * words;
+  if ((lanes & (lanes + 1)) != 0 || (words != 1 && access.stride != 4) || span > kMostBytes)
+    return false;
+  const std::uint64_t offset = access.address_of(first_lane) - shared.low;
+  const bool in_variable = checks(kMemory) && access.variable_bytes != 0;
+  const std::uint64_t low = in_variable ? access.variable_offset : 0;
+  const std::uint64_t size = in_variable ? access.variable_bytes : shared.limit - 1;
+  if (offset % 4 != 0 || span > size || offset - low > size - span) return false;
+  if (access.site >= kCheckedSites || known_sites_[access.site] == 0) return false;
+  const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
+  if (reads && checks(kInit)) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, shared.initialized + offset / 8, sizeof bits);
+    if ((~(bits >> offset % 8) & ((std::uint64_t{1} << span) - 1)) != 0) return false;
+  }
+  const Quiet quiet{c.check_block, c.check_block, c.check_now};
+  const std::uint32_t first = access.first_thread + first_lane;
+  const std::uint64_t own = quiet.now |
+                            std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
+                            std::uint64_t{first} << touch::kThreadShift;
+  const HistoryView view{shared_history_.get(), offset / 4, shared_history_->words() - offset / 4};
+  if (!check_words(view, words, 1, 0, writes, own, static_cast<std::uint16_t>(access.site), quiet))
+    return false;
+  if (writes && checks(kInit)) shared_bytes_->set(offset, span);
+  return true;
+}
 
 /// The usual case: all lanes access neighboring words, and no other thread did so in this interval.
 bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& access) {
@@ -220,7 +290,6 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
     return true;
   if (!shared && !unordered_.empty() && is_contested(start)) return false;
   const HistoryView view = history(c, start, shared);
-  History& h = *view.history;
   const unsigned per_lane = access.bytes / 4;
   const std::size_t words = uniform ? per_lane : std::size_t{lanes} * per_lane;
   if (words > view.words) return false;
@@ -229,19 +298,8 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
   const std::uint64_t own = quiet.now |
                             std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
                             std::uint64_t{first} << touch::kThreadShift;
-  const auto site = static_cast<std::uint16_t>(access.site);
-  if (!uniform && view.index % touch::kRowWords == 0 && words % touch::kRowWords == 0 &&
-      std::has_single_bit(per_lane) && per_lane <= 4) {
-    const auto shift = static_cast<unsigned>(std::countr_zero(per_lane));
-    if (check_rows(h.rows + view.index / touch::kRowWords, words / touch::kRowWords, writes,
-                   own | std::uint64_t{shift} << touch::kShiftShift, shift, site, quiet))
-      return true;
-  }
-  h.open(view.index, words, quiet.empty);
-  const std::uint64_t mine = own | touch::kBytes << touch::kBytesShift;
-  if (writes) return write_words(h, view.index, words, per_lane, mine, site, quiet);
-  if (uniform && read_row_uniform(h, view.index, words, own, lanes, site, quiet)) return true;
-  return read_words(h, view.index, words, per_lane, mine, uniform ? lanes : 0, site, quiet);
+  return check_words(view, words, per_lane, uniform ? lanes : 0, writes, own,
+                     static_cast<std::uint16_t>(access.site), quiet);
 }
 
 std::uint32_t LaneChecker::site_of_routine(std::uintptr_t pc) {

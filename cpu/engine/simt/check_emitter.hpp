@@ -42,13 +42,18 @@ class CheckEmitter : public EmitterPart {
   bool unless_known(Group, const std::function<void()>& slow);
   void emit_read_only(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* check);
   void emit_rows(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* other);
+  Value* are_settled(llvm::ArrayRef<Value*> reads);
+  void emit_second_reader(const Group&, Value* first, llvm::ArrayRef<Value*> read,
+                          llvm::ArrayRef<Value*> own, llvm::BasicBlock* after,
+                          llvm::BasicBlock* other);
   void emit_uniform(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* other);
   void branch_to_settled(const Group&, llvm::BasicBlock* yes, llvm::BasicBlock* no);
   void branch(Value* condition, llvm::BasicBlock* likely, llvm::BasicBlock* unlikely);
   Value* field_of(Value* range, llvm::Type*, std::size_t offset);
   Value* of_context(llvm::Type*, std::size_t offset);
-  void for_initialized_bits(const Group&, const std::function<void(Value*, Value*, Value*)>& visit);
-  Value* is_initialized(const Group&);
+  void for_initialized_bits(const Group&, bool aligned,
+                            const std::function<void(Value*, Value*, Value*)>& visit);
+  Value* is_initialized(const Group&, bool aligned = false);
   void set_initialized(const Group&);
   Value* is_quiet(const Group&, Value* found, Value* own);
   Value* is_known_site(const Group&);

@@ -125,6 +125,37 @@ TEST_F(Check, RacesAfterRepeatedAccessesToTheSameRowsAreFound) {
   finds("all", kernel(loop + kWrite + kRead), {"data race"}, {2});
 }
 
+// A row keeps the reads of two lane groups: a write by the last of them races with the first.
+// promise: Check mode finds data races and names both accesses
+// promise: Check mode reports nothing for correct kernels
+TEST_F(Check, RacesWithRowsThatSeveralLaneGroupsReadAreFound) {
+  // Rounds of reads, so that generated code handles them; the last threads then write what all
+  // read.
+  const auto text = [](const std::string& words, const std::string& first, const std::string& sync,
+                       const std::string& space) {
+    const bool global = space == "global";
+    return kernel("and.b32 %r5, %r2, " + words + "; st.shared.u32 [%r4], %r2; bar.sync 0;\n" +
+                  (global ? "mul.wide.u32 %rd3, %r5, 4; add.u64 %rd3, %rd0, %rd3;\n"
+                          : "mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6;\n") +
+                  "mov.u32 %r10, 0; mov.u32 %r11, 0;\n L: bar.sync 0;\n .loc 1 5 1\n ld." + space +
+                  ".u32 %r7, [" + (global ? "%rd3" : "%r6") + "]; add.u32 %r11, %r11, %r7;\n" +
+                  "add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 4; @%p1 bra L;\n" + sync +
+                  "setp.lt.u32 %p1, %r2, " + first + "; @%p1 bra E;\n .loc 1 9 1\n st." + space +
+                  ".u32 [" + (global ? "%rd3" : "%r6") +
+                  "], %r11;\n E: st.global.u32 [%rd1+4096], " + "%r11;\n");
+  };
+  for (const auto& [kinds, space] : {std::pair{"all", "shared"}, std::pair{"race", "global"}}) {
+    SCOPED_TRACE(space);
+    const std::vector<std::string> parts = {"data race", "kernel.cu:5", "kernel.cu:9"};
+    finds(kinds, text("31", "32", "", space), parts);
+    finds(kinds, text("7", "56", "", space), parts);
+    clean(kinds, text("31", "32", kBarrier, space));
+    // A warp barrier orders both groups of a warp before the write, but not those of another one.
+    clean(kinds, text("15", "16", "bar.warp.sync 0xffffffff;\n", space), {1}, {32});
+    finds(kinds, text("31", "32", "bar.warp.sync 0xffffffff;\n", space), parts);
+  }
+}
+
 // promise: Check mode finds data races and names both accesses
 TEST_F(Check, RacesOnElementsOfEightBytesAreFound) {
   const std::string write =
