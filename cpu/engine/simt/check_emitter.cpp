@@ -2,10 +2,18 @@
 // cpu/engine/simt/check_emitter.cpp
 #include "cpu/engine/simt/check_emitter.hpp"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "cpu/engine/check/history.hpp"
 #include "cpu/engine/check/kinds.hpp"
@@ -34,6 +42,57 @@ enum Argument : unsigned {
 
 std::uint64_t number(const CallInst& call, Argument which) {
   return cast<ConstantInt>(call.getArgOperand(which))->getZExtValue();
+}
+
+/// An address as a value and a constant distance from it.
+std::pair<Value*, std::int64_t> base_of(Value* address) {
+  std::int64_t distance = 0;
+  for (;;) {
+    Value* next = nullptr;
+    const ConstantInt* added = nullptr;
+    auto* const op = dyn_cast<Operator>(address);
+    if (!op) return {address, distance};
+    switch (op->getOpcode()) {
+      case Instruction::PtrToInt:
+      case Instruction::IntToPtr:
+        next = op->getOperand(0);
+        break;
+      case Instruction::Or:
+        if (!cast<PossiblyDisjointInst>(op)->isDisjoint()) return {address, distance};
+        [[fallthrough]];
+      case Instruction::Add:
+        next = op->getOperand(0);
+        added = dyn_cast<ConstantInt>(op->getOperand(1));
+        if (!added) return {address, distance};
+        break;
+      case Instruction::GetElementPtr:
+        if (op->getNumOperands() != 2 ||
+            !cast<GEPOperator>(op)->getSourceElementType()->isIntegerTy(8))
+          return {address, distance};
+        next = op->getOperand(0);
+        added = dyn_cast<ConstantInt>(op->getOperand(1));
+        if (!added) return {address, distance};
+        break;
+      default:
+        return {address, distance};
+    }
+    const unsigned bits =
+        next->getType()->isPointerTy() ? 64 : next->getType()->getIntegerBitWidth();
+    if (bits != 64) return {address, distance};
+    if (added) distance += added->getSExtValue();
+    address = next;
+  }
+}
+
+/// Whether what follows is executed by the same lanes, and after no synchronization.
+bool lets_pass(const Instruction& i) {
+  if (i.isAtomic() || i.isTerminator()) return false;
+  const auto* call = dyn_cast<CallInst>(&i);
+  if (!call) return true;
+  if (isa<IntrinsicInst>(call)) return !call->mayHaveSideEffects();
+  const Function* callee = call->getCalledFunction();
+  return callee && (callee->getName().starts_with("cucpu.check.a") ||
+                    callee->getName().starts_with("cucpu.sreg."));
 }
 
 }  // namespace
@@ -565,28 +624,93 @@ void CheckEmitter::call_routine(CallInst& call, Value* lanes, Value* first_threa
       ->addFnAttr(Attribute::NoMerge);
 }
 
+/// The routine for a group. `first`: the address of lane 0, unless addresses are varying.
+void CheckEmitter::call_routine(CallInst& call, Value* first) {
+  Value* address = call.getArgOperand(kAddress);
+  Value* none = ConstantPointerNull::get(b_.getPtrTy());
+  const Shape s = shape(address);
+  if (s.kind > Shape::Strided) {
+    b_.CreateStore(spill(vec(address), "addresses"), field(offsetof(LaneAccess, addresses)));
+  } else {
+    const std::int64_t stride = s.kind == Shape::Strided ? s.stride : 0;
+    b_.CreateStore(first, field(offsetof(LaneAccess, address)));
+    b_.CreateStore(b_.getInt64(static_cast<std::uint64_t>(stride)),
+                   field(offsetof(LaneAccess, stride)));
+    b_.CreateStore(none, field(offsetof(LaneAccess, addresses)));
+  }
+  const bool valued = (plan_.check & kRace) != 0 && (number(call, kFlags) & kHasValue) != 0;
+  b_.CreateStore(valued ? spill(vec(call.getArgOperand(kValue)), "values") : none,
+                 field(offsetof(LaneAccess, values)));
+  call_routine(call, lanes_on(), parts_.instructions.first_thread(),
+               scalar(call.getArgOperand(kRoot)));
+}
+
+/// The accesses after this one, in its basic block, that are compared with the same range and lie
+/// at constant distances from it.
+SmallVector<CheckEmitter::Neighbor, 8> CheckEmitter::neighbors(CallInst& call) {
+  constexpr std::int64_t kMostBytes = 1 << 16;
+  const Shape own = shape(call.getArgOperand(kAddress));
+  const auto [base, start] = base_of(call.getArgOperand(kAddress));
+  SmallVector<Neighbor, 8> all;
+  if (own.kind > Shape::Strided || number(call, kRange) >= kCheckRanges) return all;
+  for (Instruction* i = call.getNextNode(); i && lets_pass(*i); i = i->getNextNode()) {
+    auto* const other = dyn_cast<CallInst>(i);
+    if (!other || other->getCalledFunction() != call.getCalledFunction()) continue;
+    if (!isa<ConstantInt>(other->getArgOperand(kBytes)) || !is_checked(*other)) continue;
+    const bool same = all_of(
+        ArrayRef<Argument>{kRoot, kRange, kVariableOffset, kVariableBytes},
+        [&](Argument which) { return other->getArgOperand(which) == call.getArgOperand(which); });
+    const Shape shape_of_other = shape(other->getArgOperand(kAddress));
+    const auto [its_base, its_start] = base_of(other->getArgOperand(kAddress));
+    if (!same || its_base != base || shape_of_other.kind != own.kind ||
+        shape_of_other.stride != own.stride || together_.contains(other))
+      continue;
+    if (std::abs(its_start - start) < kMostBytes) all.push_back({other, its_start - start});
+  }
+  return all;
+}
+
+/// Memory checks of several accesses: one comparison of all of their bytes.
+void CheckEmitter::emit_together(CallInst& call, ArrayRef<Neighbor> others) {
+  Value* const lane0 = scalar(call.getArgOperand(kAddress));
+  const Shape s = shape(call.getArgOperand(kAddress));
+  const std::int64_t last =
+      s.kind == Shape::Strided ? s.stride * static_cast<std::int64_t>(width_ - 1) : 0;
+  const auto bytes_of = [](const CallInst& one) {
+    return static_cast<std::int64_t>(number(one, kBytes));
+  };
+  std::int64_t low = 0, end = bytes_of(call);
+  for (const Neighbor& other : others) {
+    low = std::min(low, other.distance);
+    end = std::max(end, other.distance + bytes_of(*other.call));
+    together_.insert(other.call);
+  }
+  low += std::min<std::int64_t>(last, 0);
+  end += std::max<std::int64_t>(last, 0);
+  const auto at = [&](std::int64_t distance) {
+    return b_.CreateAdd(lane0, b_.getInt64(static_cast<std::uint64_t>(distance)));
+  };
+  unless(is_inside(call, at(low), static_cast<std::uint64_t>(end - low)), [&] {
+    const DebugLoc line = b_.getCurrentDebugLocation();
+    const auto one = [&](CallInst& access, std::int64_t distance) {
+      b_.SetCurrentDebugLocation(access.getDebugLoc());
+      Value* inside = is_inside(access, at(distance + std::min<std::int64_t>(last, 0)),
+                                static_cast<std::uint64_t>(bytes_of(access) + std::abs(last)));
+      unless(inside, [&] { call_routine(access, at(distance)); });
+    };
+    one(call, 0);
+    for (const Neighbor& other : others) one(*other.call, other.distance);
+    b_.SetCurrentDebugLocation(line);
+  });
+}
+
 void CheckEmitter::emit_access(CallInst& call) {
-  if (!is_checked(call)) return;
+  if (!is_checked(call) || together_.erase(&call)) return;
   if (!isa<ConstantInt>(call.getArgOperand(kBytes)))
     return refuse("check mode: an access of variable size");
   Value* address = call.getArgOperand(kAddress);
   const auto slow = [&] {
-    Value* none = ConstantPointerNull::get(b_.getPtrTy());
-    const Shape s = shape(address);
-    if (s.kind > Shape::Strided) {
-      b_.CreateStore(spill(vec(address), "addresses"), field(offsetof(LaneAccess, addresses)));
-    } else {
-      const std::int64_t stride = s.kind == Shape::Strided ? s.stride : 0;
-      b_.CreateStore(scalar(address), field(offsetof(LaneAccess, address)));
-      b_.CreateStore(b_.getInt64(static_cast<std::uint64_t>(stride)),
-                     field(offsetof(LaneAccess, stride)));
-      b_.CreateStore(none, field(offsetof(LaneAccess, addresses)));
-    }
-    const bool valued = (plan_.check & kRace) != 0 && (number(call, kFlags) & kHasValue) != 0;
-    b_.CreateStore(valued ? spill(vec(call.getArgOperand(kValue)), "values") : none,
-                   field(offsetof(LaneAccess, values)));
-    call_routine(call, lanes_on(), parts_.instructions.first_thread(),
-                 scalar(call.getArgOperand(kRoot)));
+    call_routine(call, shape(address).kind > Shape::Strided ? nullptr : scalar(address));
   };
   if (has_state()) {
     const Shape s = shape(address);
@@ -604,6 +728,7 @@ void CheckEmitter::emit_access(CallInst& call) {
     return;
   }
   if (number(call, kRange) >= kCheckRanges) return slow();
+  if (const auto others = neighbors(call); !others.empty()) return emit_together(call, others);
   unless(is_inside(call), slow);
 }
 

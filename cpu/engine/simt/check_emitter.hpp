@@ -2,6 +2,8 @@
 // cpu/engine/simt/check_emitter.hpp: the tests of check mode.
 #pragma once
 
+#include <llvm/ADT/DenseSet.h>
+
 #include <functional>
 
 #include "cpu/engine/simt/emit_state.hpp"
@@ -66,7 +68,15 @@ class CheckEmitter : public EmitterPart {
                       const std::function<void()>& slow);
   /// Emits `slow` where `inside` is false.
   void unless(Value* inside, const std::function<void()>& slow);
-  Value* field(std::size_t offset);  ///< of the LaneAccess in the frame
+  struct Neighbor {
+    llvm::CallInst* call;
+    std::int64_t distance;
+  };
+  llvm::SmallVector<Neighbor, 8> neighbors(llvm::CallInst&);
+  void emit_together(llvm::CallInst&, llvm::ArrayRef<Neighbor>);
+  void call_routine(llvm::CallInst&, Value* first);
+  llvm::DenseSet<const llvm::CallInst*> together_;  ///< their checks were part of an earlier one
+  Value* field(std::size_t offset);                 ///< of the LaneAccess in the frame
   void call_routine(llvm::CallInst&, Value* lanes, Value* first_thread, Value* root);
   llvm::FunctionCallee routine(llvm::StringRef name, llvm::ArrayRef<llvm::Type*> arguments);
 };

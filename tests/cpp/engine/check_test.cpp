@@ -256,6 +256,32 @@ TEST_F(Check, AccessesOutsideSharedAndLocalArraysAreFound) {
         {"out-of-bounds access", "local array of 64 bytes"}, {1}, {17});
 }
 
+// Memory checks compare accesses at constant distances together: each of them is found, and named.
+// promise: Check mode finds accesses out of bounds, into a neighbouring allocation and after the
+// free promise: Check mode reports nothing for correct kernels
+TEST_F(Check, EachOfSeveralAccessesAtConstantDistancesIsFound) {
+  // Threads 0 to 63 access s[tid + distance] of 128 words.
+  const auto text = [](const std::vector<int>& distances, bool uniform) {
+    std::string body = "st.shared.u32 [%r4], %r2; st.shared.u32 [%r4+256], %r2; bar.sync 0;\n";
+    if (uniform) body += "mov.u32 %r4, s; and.b32 %r5, %r1, 64; add.u32 %r4, %r4, %r5;\n";
+    body += "mov.u32 %r7, 0;\n";
+    for (std::size_t i = 0; i < distances.size(); ++i)
+      body += ".loc 1 " + std::to_string(i + 5) + " 1\n ld.shared.u32 %r6, [%r4+" +
+              std::to_string(4 * distances[i]) + "]; add.u32 %r7, %r7, %r6;\n";
+    return kernel(body + "st.global.u32 [%rd1], %r7;\n");
+  };
+  for (const char* kinds : {"memory", "all"}) {
+    clean(kinds, text({0, 1, 64, 2, 33}, false));
+    finds(kinds, text({0, 1, 65, 2, 33}, false), {"out-of-bounds access", "kernel.cu:7"});
+    finds(kinds, text({0, 1, 64, 2, 33, 70}, false), {"out-of-bounds access", "kernel.cu:10"});
+    finds(kinds, text({3, -1, 2}, false),
+          {"out-of-bounds access", "kernel.cu:6", "thread (0, 0, 0)"});
+    clean(kinds, text({0, 111, 5}, true));  // from word 16 on
+    finds(kinds, text({0, 112, 5}, true), {"out-of-bounds access", "kernel.cu:6"});
+    finds(kinds, text({0, 5, -17}, true), {"out-of-bounds access", "kernel.cu:7"});
+  }
+}
+
 // promise: Check mode finds barriers that threads miss or confuse
 TEST_F(Check, BarriersThatAWarpDoesNotReachTogetherAreFound) {
   const std::string divergent = R"(
