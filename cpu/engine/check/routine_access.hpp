@@ -22,6 +22,11 @@ inline bool (*g_is_texture)(unsigned long long object) = nullptr;
 /// The memory of the array that contains the address; set by the driver layer.
 inline std::optional<AllocationView> (*g_find_array)(std::uintptr_t address) = nullptr;
 
+/// Whether memory that no kernel or copy of the process has written may hold data: another process
+/// may have written it, or it reads as zeros (a tile without memory). Asked before a report; set by
+/// the driver layer.
+inline bool (*g_may_hold_data)(std::uintptr_t address, std::size_t bytes) = nullptr;
+
 /// Where accesses of surfaces go whose coordinates are out of range.
 alignas(16) inline thread_local std::byte t_outside_surface[32];
 inline bool is_outside_surface(std::uintptr_t address) {
