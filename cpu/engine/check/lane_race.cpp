@@ -340,6 +340,16 @@ bool LaneChecker::is_read_only(const BlockContext& c, const LaneAccess& access,
 
 bool LaneChecker::reads_read_only(const CheckRange& range, const LaneAccess& access) const {
   if (!range.settled || range.rows || access.bytes % 4 != 0) return false;
+  const auto first = static_cast<unsigned>(std::countr_zero(access.lanes));
+  const std::uint64_t lanes = access.lanes >> first;
+  if (!access.addresses && access.stride == access.bytes && (lanes & (lanes + 1)) == 0) {
+    const std::uint64_t from = access.address_of(first) - range.low;
+    const std::uint64_t span = static_cast<std::uint64_t>(std::popcount(lanes)) * access.bytes;
+    if (from % 4 == 0 && range.limit > span && from < range.limit - span) {
+      std::fill_n(range.settled + from / 4, span / 4, interval_);
+      return true;
+    }
+  }
   for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
     const std::uint64_t address = access.address_of(static_cast<unsigned>(std::countr_zero(left)));
     if (address % 4 != 0 || range.limit <= access.bytes ||
