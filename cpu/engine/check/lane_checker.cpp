@@ -104,6 +104,7 @@ void LaneChecker::block_starts(Worker& worker, Block& block) {
   block.context.check_steps = warp_steps_.data();
   block.context.check_sites = known_sites_.data();
   fenced_.assign(c.block_threads, false);
+  has_fenced_ = false;
   known_.clear();
 }
 
@@ -310,7 +311,9 @@ void cucpu_rt_check_lanes(BlockContext* context, CheckRange* ranges, const LaneA
   LaneChecker& checker = lane_checker(worker);
   const LaneAccess together = with_stride(*access);
   access = &together;
-  if (checker.access_shared_words(*context, ranges[0], *access)) return;
+  if (access->range == 0 && (checker.access_shared_words(*context, ranges[0], *access) ||
+                             checker.access_shared_word_of_each(*context, ranges[0], *access)))
+    return;
   checker.access(worker, *context, ranges, *access, pc_of(__builtin_return_address(0)));
   if (worker.current_fault().code != 0) worker.abandon();
 }

@@ -36,6 +36,8 @@ class LaneChecker final : public GridObserver {
   /// All checks of the usual case: neighboring lanes access words of shared memory, and nothing is
   /// found. False: another case, and nothing was changed.
   bool access_shared_words(const BlockContext&, const CheckRange& shared, const LaneAccess&);
+  /// The same for lanes that read, or update atomically, one word of shared memory each.
+  bool access_shared_word_of_each(const BlockContext&, const CheckRange& shared, const LaneAccess&);
   /// LaneAccess::site of an access by a routine that generated code called there.
   std::uint32_t site_of_routine(std::uintptr_t pc);
   void fence(std::uint32_t first_thread, std::uint64_t lanes);
@@ -123,6 +125,7 @@ class LaneChecker final : public GridObserver {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> blocks_;  ///< first interval, block
   std::vector<std::uint16_t> warp_steps_;  ///< warp operations of the running block, by warp
   std::vector<bool> fenced_;               ///< by thread
+  bool has_fenced_ = false;                ///< whether any is set
   std::unordered_map<std::uint64_t, std::uint32_t> known_;  ///< by block: ordered intervals
   std::unordered_map<std::uintptr_t, std::unordered_map<std::uint64_t, std::uint32_t>> released_;
   std::vector<std::uintptr_t> site_pcs_;

@@ -16,6 +16,7 @@ namespace cucpu {
 using namespace check;
 
 void LaneChecker::fence(std::uint32_t first_thread, std::uint64_t lanes) {
+  has_fenced_ = true;
   for (; lanes != 0; lanes &= lanes - 1)
     fenced_[first_thread + static_cast<unsigned>(std::countr_zero(lanes))] = true;
 }
@@ -226,6 +227,22 @@ bool check_words(const HistoryView& view, std::size_t words, unsigned per_lane, 
   return read_words(h, view.index, words, per_lane, mine, uniform, site, quiet);
 }
 
+/// Adds an access to one word that nothing unordered accessed. The row is open.
+void add_word(History& h, std::size_t i, std::uint64_t now, std::uint16_t site, bool writes,
+              const Quiet& quiet) {
+  if (writes) {
+    h.settled[i] = 0;
+    h.write[i] = now, h.write_site[i] = site;
+    h.wrote(i, 1, quiet.now);
+    return;
+  }
+  const std::uint64_t read = h.reads[0][i];
+  const bool same = read >= quiet.block && ((read ^ now) & touch::kThreadMask) == 0;
+  if (!same && read >= quiet.empty) h.reads[1][i] = read, h.read_sites[1][i] = h.read_sites[0][i];
+  h.reads[0][i] = now, h.read_sites[0][i] = site;
+  h.read_one(i, quiet.now);
+}
+
 }  // namespace
 
 bool LaneChecker::access_shared_words(const BlockContext& c, const CheckRange& shared,
@@ -262,6 +279,58 @@ bool LaneChecker::access_shared_words(const BlockContext& c, const CheckRange& s
   if (!check_words(view, words, 1, 0, writes, own, static_cast<std::uint16_t>(access.site), quiet))
     return false;
   if (writes && checks(kInit)) shared_bytes_->set(offset, span);
+  return true;
+}
+
+bool LaneChecker::access_shared_word_of_each(const BlockContext& c, const CheckRange& shared,
+                                             const LaneAccess& access) {
+  const bool writes = (access.flags & kWrite) != 0, strong = (access.flags & kStrong) != 0;
+  // Plain writes of two lanes may conflict with each other.
+  if ((access.flags & (kSharedSpace | kImage | kFetch)) != kSharedSpace || (writes && !strong) ||
+      !checks(kRace) || !compares_accesses() || !are_words(access) ||
+      access.site >= kCheckedSites || known_sites_[access.site] == 0)
+    return false;
+  const bool in_variable = checks(kMemory) && access.variable_bytes != 0;
+  const std::uint64_t low = in_variable ? access.variable_offset : 0;
+  const std::uint64_t size = in_variable ? access.variable_bytes : shared.limit - 1;
+  if (size < 4) return false;
+  const bool init = checks(kInit) && (access.flags & kRead) != 0;
+  if (checks(kInit) && !init) return false;
+  const Quiet quiet{c.check_block, c.check_block, c.check_now};
+  History& h = *shared_history_;
+  const std::uint64_t* const write = h.write;
+  const std::uint64_t* const reads[2] = {h.reads[0], h.reads[1]};
+  const std::byte* const initialized = init ? shared.initialized : nullptr;
+  // Words of other blocks are older than this interval.
+  const std::uint64_t now = quiet.now, both_strong = strong ? touch::kStrong : 0;
+  for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    const std::uint64_t offset = access.address_of(lane) - shared.low;
+    if (offset % 4 != 0 || offset - low > size - 4) return false;
+    if (initialized && (static_cast<unsigned>(initialized[offset / 8]) >> offset % 8 & 0xf) != 0xf)
+      return false;
+    const std::uint32_t thread = access.first_thread + lane;
+    if (has_fenced_ && fenced_[thread]) return false;
+    const std::size_t i = offset / 4;
+    h.open(i, 1, quiet.empty);
+    const std::uint64_t own = std::uint64_t{thread} << touch::kThreadShift;
+    const auto conflicts = [&](std::uint64_t word) {
+      return (word >= now) & ((word & touch::kThreadMask) != own);
+    };
+    if (conflicts(write[i]) & ((write[i] & both_strong) == 0)) return false;
+    if (writes && (conflicts(reads[0][i]) | conflicts(reads[1][i]))) return false;
+  }
+  const std::uint64_t common =
+      quiet.now | (strong ? touch::kStrong : 0) | touch::kBytes << touch::kBytesShift;
+  const auto site = static_cast<std::uint16_t>(access.site);
+  for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    const std::uint32_t thread = access.first_thread + lane;
+    add_word(h, (access.address_of(lane) - shared.low) / 4,
+             common | std::uint64_t{warp_steps_[thread / 32]} << touch::kStepShift |
+                 std::uint64_t{thread} << touch::kThreadShift,
+             site, writes, quiet);
+  }
   return true;
 }
 
@@ -412,17 +481,7 @@ bool LaneChecker::check_race_in_word(const BlockContext& c, const LaneAccess& ac
   const std::uint64_t now = quiet.now |
                             std::uint64_t{warp_steps_[thread / 32]} << touch::kStepShift | bits |
                             (strong ? touch::kStrong : 0) | touch::kBytes << touch::kBytesShift;
-  const auto site = static_cast<std::uint16_t>(access.site);
-  if (writes) {
-    h.settled[i] = 0;
-    h.write[i] = now, h.write_site[i] = site;
-    h.wrote(i, 1, quiet.now);
-    return true;
-  }
-  if (!(read >= quiet.block && (read & touch::kThreadMask) == bits) && read >= quiet.empty)
-    h.reads[1][i] = read, h.read_sites[1][i] = h.read_sites[0][i];
-  h.reads[0][i] = now, h.read_sites[0][i] = site;
-  h.read_one(i, quiet.now);
+  add_word(h, i, now, static_cast<std::uint16_t>(access.site), writes, quiet);
   return true;
 }
 
