@@ -104,9 +104,25 @@ struct Quiet {
   }
 };
 
+/// The same for shared memory: words of other blocks are older than all of this one.
+struct QuietShared {
+  std::uint64_t empty, now;
+  std::uint64_t block = empty;
+
+  [[nodiscard]] bool is_old(std::uint64_t word) const { return word < now; }
+  [[nodiscard]] bool operator()(std::uint64_t word, std::uint64_t own) const {
+    return (word < now) | ((word & touch::kThreadMask) == own);
+  }
+  [[nodiscard]] bool is_old_row(std::uint64_t row) const { return row < now; }
+  [[nodiscard]] bool row(std::uint64_t row, std::uint64_t own) const {
+    return (row < now) | (((row ^ own) & touch::kRowMask) == 0);
+  }
+};
+
 /// An access to these rows, as generated code executes it (CheckEmitter). False: it is another one.
+template <class Q>
 bool check_rows(CheckRow* rows, std::size_t count, bool writes, std::uint64_t own, unsigned shift,
-                std::uint16_t site, const Quiet& quiet) {
+                std::uint16_t site, const Q& quiet) {
   const std::uint64_t next = std::uint64_t{touch::kRowWords >> shift} << touch::kThreadShift;
   bool fine = true;
   for (std::size_t r = 0; r < count; ++r)
@@ -133,18 +149,19 @@ constexpr std::uint64_t kNextThread = std::uint64_t{1} << touch::kThreadShift;
 
 /// Neighboring threads, of which `mine` is the first, write `per_lane` words each. False: one of
 /// them conflicts with another access, and nothing was changed. The rows are open, here and below.
+template <class Q>
 bool write_words(History& h, std::size_t index, std::size_t words, unsigned per_lane,
-                 std::uint64_t mine, std::uint16_t site, const Quiet& quiet) {
+                 std::uint64_t mine, std::uint16_t site, const Q& quiet) {
   std::uint64_t* const write = h.write + index;
   const std::uint64_t* const reads[2] = {h.reads[0] + index, h.reads[1] + index};
-  bool fine = true;
+  // Most accesses that come here are of a few words: loops with an exit stay scalar.
   std::uint64_t own = mine;
   for (std::size_t i = 0; i < words; i += per_lane, own += kNextThread)
     for (std::size_t j = i; j < i + per_lane; ++j) {
       const std::uint64_t thread = own & touch::kThreadMask;
-      fine &= quiet(write[j], thread) & quiet(reads[0][j], thread) & quiet(reads[1][j], thread);
+      if (!(quiet(write[j], thread) & quiet(reads[0][j], thread) & quiet(reads[1][j], thread)))
+        return false;
     }
-  if (!fine) return false;
   own = mine;
   for (std::size_t i = 0; i < words; i += per_lane, own += kNextThread)
     for (std::size_t j = i; j < i + per_lane; ++j) write[j] = own;
@@ -155,8 +172,9 @@ bool write_words(History& h, std::size_t index, std::size_t words, unsigned per_
 }
 
 /// All lanes of a group read words of one row that nothing was read or written of in this interval.
+template <class Q>
 bool read_row_uniform(History& h, std::size_t index, std::size_t words, std::uint64_t own,
-                      unsigned lanes, std::uint16_t site, const Quiet& quiet) {
+                      unsigned lanes, std::uint16_t site, const Q& quiet) {
   const auto first = static_cast<unsigned>(index % touch::kRowWords);
   if (first + words > touch::kRowWords) return false;
   CheckRow& row = h.rows[index / touch::kRowWords];
@@ -168,23 +186,23 @@ bool read_row_uniform(History& h, std::size_t index, std::size_t words, std::uin
 }
 
 /// Like write_words. With `uniform`, so many threads read all of the words.
+template <class Q>
 bool read_words(History& h, std::size_t index, std::size_t words, unsigned per_lane,
-                std::uint64_t mine, unsigned uniform, std::uint16_t site, const Quiet& quiet) {
+                std::uint64_t mine, unsigned uniform, std::uint16_t site, const Q& quiet) {
   constexpr std::uint64_t kWhole = touch::kBytes << touch::kBytesShift;
   const std::uint64_t* const write = h.write + index;
   std::uint64_t* const reads[2] = {h.reads[0] + index, h.reads[1] + index};
   std::uint16_t* const sites[2] = {h.read_sites[0] + index, h.read_sites[1] + index};
   // Two different readers in this interval are all that a later write needs.
-  bool fine = true, known = true;
+  bool known = true;
   std::uint64_t own = mine;
   for (std::size_t i = 0; i < words; i += per_lane, own += uniform != 0 ? 0 : kNextThread)
     for (std::size_t j = i; j < i + per_lane; ++j) {
       const bool before = quiet.is_old(write[j]);
-      fine &= before | ((uniform == 0) & quiet(write[j], own & touch::kThreadMask));
+      if (!(before | ((uniform == 0) & quiet(write[j], own & touch::kThreadMask)))) return false;
       known &= before & (reads[0][j] >= quiet.now) & (reads[1][j] >= quiet.now) &
                ((reads[0][j] & reads[1][j] & kWhole) == kWhole);
     }
-  if (!fine) return false;
   std::uint32_t* const settled = h.settled + index;
   const std::uint32_t interval = touch::interval(quiet.now);
   own = mine;
@@ -209,8 +227,9 @@ bool read_words(History& h, std::size_t index, std::size_t words, unsigned per_l
 /// An access of neighboring threads, or of all lanes of a group to the same words (`uniform`: how
 /// many). `own`: the word of the first thread, without bytes. False: it conflicts with another
 /// access, and nothing was changed.
+template <class Q>
 bool check_words(const HistoryView& view, std::size_t words, unsigned per_lane, unsigned uniform,
-                 bool writes, std::uint64_t own, std::uint16_t site, const Quiet& quiet) {
+                 bool writes, std::uint64_t own, std::uint16_t site, const Q& quiet) {
   History& h = *view.history;
   if (uniform == 0 && view.index % touch::kRowWords == 0 && words % touch::kRowWords == 0 &&
       std::has_single_bit(per_lane) && per_lane <= 4) {
@@ -228,8 +247,9 @@ bool check_words(const HistoryView& view, std::size_t words, unsigned per_lane, 
 }
 
 /// Adds an access to one word that nothing unordered accessed. The row is open.
+template <class Q>
 void add_word(History& h, std::size_t i, std::uint64_t now, std::uint16_t site, bool writes,
-              const Quiet& quiet) {
+              const Q& quiet) {
   if (writes) {
     h.settled[i] = 0;
     h.write[i] = now, h.write_site[i] = site;
@@ -270,7 +290,7 @@ bool LaneChecker::access_shared_words(const BlockContext& c, const CheckRange& s
     std::memcpy(&bits, shared.initialized + offset / 8, sizeof bits);
     if ((~(bits >> offset % 8) & ((std::uint64_t{1} << span) - 1)) != 0) return false;
   }
-  const Quiet quiet{c.check_block, c.check_block, c.check_now};
+  const QuietShared quiet{c.check_block, c.check_now};
   const std::uint32_t first = access.first_thread + first_lane;
   const std::uint64_t own = quiet.now |
                             std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
@@ -296,7 +316,7 @@ bool LaneChecker::access_shared_word_of_each(const BlockContext& c, const CheckR
   if (size < 4) return false;
   const bool init = checks(kInit) && (access.flags & kRead) != 0;
   if (checks(kInit) && !init) return false;
-  const Quiet quiet{c.check_block, c.check_block, c.check_now};
+  const QuietShared quiet{c.check_block, c.check_now};
   History& h = *shared_history_;
   const std::uint64_t* const write = h.write;
   const std::uint64_t* const reads[2] = {h.reads[0], h.reads[1]};
