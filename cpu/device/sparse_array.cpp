@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cpu/engine/check/kinds.hpp"
-#include "cpu/engine/check/memory.hpp"
+#include "cpu/engine/check/routine_access.hpp"
 #include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {

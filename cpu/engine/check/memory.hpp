@@ -82,15 +82,6 @@ InitializedBytes& initialized_bytes(const AllocationView&);
 bool is_uninitialized(InitializedBytes&, std::uintptr_t address, std::size_t offset,
                       std::size_t bytes);
 
-// ---- for the driver layer; without init checks they do nothing ----
-
-/// The bytes are uninitialized again.
-void check_host_clear(std::uintptr_t address, std::size_t bytes) noexcept;
-/// How many of the bytes an operation of the driver may read, up to the first uninitialized one.
-std::size_t check_host_read(std::uintptr_t address, std::size_t bytes) noexcept;
-/// The report of an uninitialized read by the operation `name`; empty: suppressed, or printed.
-std::string report_host_read(std::uintptr_t address, const std::string& name) noexcept;
-
 /// Whether malloc in a kernel returned this address; set by the device heap.
 extern bool (*g_device_heap_contains)(std::uintptr_t address);
 

@@ -47,4 +47,13 @@ void check_routine_access(const void* address, std::size_t bytes, unsigned flags
 void report_from_routine(const char* name, std::string text, std::uintptr_t address,
                          const void* pc);
 
+// ---- for the driver layer; without init checks they do nothing ----
+
+/// The bytes are uninitialized again.
+void check_host_clear(std::uintptr_t address, std::size_t bytes) noexcept;
+/// How many of the bytes an operation of the driver may read, up to the first uninitialized one.
+std::size_t check_host_read(std::uintptr_t address, std::size_t bytes) noexcept;
+/// The report of an uninitialized read by the operation `name`; empty: suppressed, or printed.
+std::string report_host_read(std::uintptr_t address, const std::string& name) noexcept;
+
 }  // namespace cucpu
