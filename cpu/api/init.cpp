@@ -12,6 +12,7 @@
 #include "cpu/base/log.hpp"
 #include "cpu/device/context.hpp"
 #include "cpu/device/device.hpp"
+#include "cpu/device/external_memory.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/memory_pool.hpp"
 #include "cpu/device/multicast.hpp"
@@ -192,6 +193,9 @@ void initialize() {
     return cucpu::AllocationView{a->base, a->size, a->id, tracked};
   };
   cucpu::g_find_array = TrackedArray::find;
+  cucpu::g_may_hold_data = [](std::uintptr_t address, std::size_t bytes) {
+    return TrackedArray::is_unmapped(address) || holds_data_of_others(address, bytes);
+  };
   try {
     if (cucpu::check::Options::from_environment().leaks) cucpu::allocation_stacks::start();
     cucpu::operations::start();

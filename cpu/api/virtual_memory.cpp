@@ -16,6 +16,7 @@
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/location.hpp"
+#include "cpu/device/sparse_array.hpp"
 #include "cpu/mem/address_space.hpp"
 #include "cpu/mem/shared_file.hpp"
 
@@ -143,6 +144,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     require(next == s.mapped.end() || next->first >= address + size);
     if (next != s.mapped.begin())
       require(std::prev(next)->first + std::prev(next)->second.size <= address);
+    if (memory) note_mapped_outside_of_arrays(*memory);
     if (multicast)
       multicast->map(address, size);
     else

@@ -76,7 +76,20 @@ constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDS
 /// The memory of arrays, by address. Never destroyed: host threads may outlive static objects.
 struct TrackedArrays {
   std::shared_mutex mutex;
-  std::map<std::uintptr_t, AllocationView> by_base;
+  struct Entry {
+    AllocationView view;
+    std::shared_ptr<const TileSet> tiles;
+  };
+  std::map<std::uintptr_t, Entry> by_base;
+  std::uint64_t next_id = std::uint64_t{1} << 63;  ///< of memory that is in no MemoryMap
+
+  /// The caller holds the mutex.
+  [[nodiscard]] const Entry* find(std::uintptr_t address) const {
+    const auto after = by_base.upper_bound(address);
+    if (after == by_base.begin()) return nullptr;
+    const Entry& before = std::prev(after)->second;
+    return address - before.view.base < before.view.size ? &before : nullptr;
+  }
 };
 
 std::size_t round_up(std::size_t value, std::size_t align) {
@@ -121,11 +134,12 @@ AllocationRef reserve_tiles(std::size_t bytes) {
 
 }  // namespace
 
-TrackedArray::TrackedArray(const Allocation& memory) {
+TrackedArray::TrackedArray(const Allocation& memory, std::shared_ptr<const TileSet> tiles) {
   if (check::kinds_in_environment() == 0) return;
   TrackedArrays& all = Immortal<TrackedArrays>::get();
   const std::lock_guard lock{all.mutex};
-  all.by_base[memory.base] = {memory.base, memory.size, memory.id, true};
+  const std::uint64_t id = memory.id != 0 ? memory.id : all.next_id++;
+  all.by_base[memory.base] = {{memory.base, memory.size, id, true}, std::move(tiles)};
   base_ = memory.base;
 }
 
@@ -139,11 +153,15 @@ TrackedArray::~TrackedArray() {
 std::optional<AllocationView> TrackedArray::find(std::uintptr_t address) {
   TrackedArrays& all = Immortal<TrackedArrays>::get();
   const std::shared_lock lock{all.mutex};
-  const auto after = all.by_base.upper_bound(address);
-  if (after == all.by_base.begin()) return std::nullopt;
-  const AllocationView& before = std::prev(after)->second;
-  if (address - before.base >= before.size) return std::nullopt;
-  return before;
+  const TrackedArrays::Entry* const found = all.find(address);
+  return found ? std::optional{found->view} : std::nullopt;
+}
+
+bool TrackedArray::is_unmapped(std::uintptr_t address) {
+  TrackedArrays& all = Immortal<TrackedArrays>::get();
+  const std::shared_lock lock{all.mutex};
+  const TrackedArrays::Entry* const found = all.find(address);
+  return found && found->tiles && !found->tiles->is_mapped(address);
 }
 
 ArrayLayout::ArrayLayout(const CUDA_ARRAY3D_DESCRIPTOR& d)
@@ -193,10 +211,8 @@ Array::Array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& d, const ArrayLayo
     memory_ = OwnedMemory{later ? reserve_tiles(tile_bytes())
                                 : allocate_memory(bytes(), 512, &context.device.budget)};
     data = reinterpret_cast<char*>(memory_->base);
-    if (later)
-      tiles = std::make_shared<TileSet>(data, memory_->size);
-    else
-      tracked_ = TrackedArray{*memory_.record()};
+    if (later) tiles = std::make_shared<TileSet>(data, memory_->size);
+    tracked_ = TrackedArray{*memory_.record(), tiles};
   }
   context.adopt(*this);
 }
@@ -239,8 +255,8 @@ MipmappedArray::MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& 
   } else {
     memory_ =
         OwnedMemory{place ? place(bytes) : allocate_memory(bytes, 512, &context.device.budget)};
-    if (!place) tracked_ = TrackedArray{*memory_.record()};  // others write external memory
   }
+  tracked_ = TrackedArray{*memory_.record(), tiles};
   for (Level& l : levels)
     l.data = reinterpret_cast<char*>(memory_->base + reinterpret_cast<std::uintptr_t>(l.data));
   handles_.resize(count);

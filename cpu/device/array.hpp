@@ -49,6 +49,10 @@ class TileSet {
     for (std::size_t i = 0; i < bytes / kTileBytes; ++i)
       mapped[first + i].store(there, std::memory_order_relaxed);
   }
+  [[nodiscard]] bool is_mapped(std::uintptr_t address) const noexcept {
+    return mapped[(address - reinterpret_cast<std::uintptr_t>(base)) / kTileBytes].load(
+               std::memory_order_relaxed) != 0;
+  }
   char* const base;
   const std::unique_ptr<std::atomic<std::uint8_t>[]> mapped;
 };
@@ -57,7 +61,8 @@ class TileSet {
 class TrackedArray {
  public:
   TrackedArray() = default;
-  explicit TrackedArray(const Allocation& memory);
+  /// `tiles`: of an array without memory of its own; a tile without memory reads as zeros.
+  explicit TrackedArray(const Allocation& memory, std::shared_ptr<const TileSet> tiles = {});
   TrackedArray(const TrackedArray&) = delete;
   TrackedArray& operator=(TrackedArray&& other) noexcept {
     std::swap(base_, other.base_);
@@ -66,6 +71,8 @@ class TrackedArray {
   ~TrackedArray();
   /// Thread-safe.
   static std::optional<AllocationView> find(std::uintptr_t address);
+  /// Whether it lies in a tile without memory.
+  static bool is_unmapped(std::uintptr_t address);
 
  private:
   std::uintptr_t base_ = 0;  ///< 0: none

@@ -23,6 +23,10 @@ class ExternalMemory final
 /// object.
 AllocationRef map_part(const ExternalMemory& memory, std::size_t offset, std::size_t size);
 
+/// Init checks: whether a mapped part holds data there. Nobody has touched a page that the file
+/// does not have; every other page counts as written.
+bool holds_data_of_others(std::uintptr_t address, std::size_t bytes);
+
 /// Size of a regular file or of a dma-buf. Fails with 1 for other files.
 std::size_t file_bytes(int fd);
 

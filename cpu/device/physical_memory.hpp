@@ -5,6 +5,10 @@
 
 #include <unistd.h>
 
+#include <cstdint>
+#include <map>
+#include <mutex>
+
 #include "cpu/device/context.hpp"
 
 namespace cucpu::driver {
@@ -42,6 +46,13 @@ class PhysicalMemory final : public Handled<PhysicalMemory, void*, Kind::physica
   const int fd;
   const std::size_t size;
   const CUmemAllocationProp prop;
+  /// Init checks: the addresses at which tiles of this memory (by offset) were last mapped into
+  /// arrays. Memory that has been mapped before counts as initialized.
+  struct {
+    std::mutex mutex;
+    std::map<std::size_t, std::uintptr_t> at;
+    bool is_shared = false;  ///< also mapped outside of arrays
+  } tiles;
 
  private:
   Budget* budget_;

@@ -5,10 +5,42 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/check/routine_access.hpp"
 #include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {
+
+namespace {
+
+/// Init checks: the memory of a tile is uninitialized when it is mapped for the first time, and
+/// nothing else can write it. A second mapping may write what the first one reads.
+void note_mapped(PhysicalMemory& memory, const TileMap& piece) {
+  if ((check::kinds_in_environment() & check::kInit) == 0) return;
+  const std::lock_guard lock{memory.tiles.mutex};
+  const bool shared = memory.tiles.is_shared || memory.prop.requestedHandleTypes != 0;
+  for (std::size_t done = 0; done < piece.bytes; done += kTileBytes) {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(piece.at) + done;
+    const auto [known, is_first] = memory.tiles.at.try_emplace(piece.offset + done, at);
+    if (is_first && !shared) {
+      check_host_clear(at, kTileBytes);
+      continue;
+    }
+    check_host_write(std::exchange(known->second, at), kTileBytes);
+    check_host_write(at, kTileBytes);
+  }
+}
+
+}  // namespace
+
+void note_mapped_outside_of_arrays(PhysicalMemory& memory) {
+  if ((check::kinds_in_environment() & check::kInit) == 0) return;
+  const std::lock_guard lock{memory.tiles.mutex};
+  memory.tiles.is_shared = true;
+  for (const auto& [offset, at] : memory.tiles.at) check_host_write(at, kTileBytes);
+}
 
 void TileRequest::perform() const {
   for (const TileMap& piece : pieces) {
@@ -21,6 +53,7 @@ void TileRequest::perform() const {
     require(mmap(piece.at, piece.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory->fd,
                  static_cast<off_t>(piece.offset)) != MAP_FAILED,
             CUDA_ERROR_OUT_OF_MEMORY);
+    note_mapped(*memory, piece);
   }
 }
 

@@ -27,6 +27,9 @@ struct TileRequest {
   void perform() const;  ///< maps or unmaps the pieces
 };
 
+/// Init checks: a mapping outside of arrays can write the memory from now on.
+void note_mapped_outside_of_arrays(PhysicalMemory& memory);
+
 /// Checks one request of cuMemMapArrayAsync. Fails with 1 or 400.
 TileRequest tile_request_of(const CUarrayMapInfo& info, const Stream& stream);
 

@@ -74,11 +74,15 @@ void History::open_row(std::size_t r, std::uint64_t empty) {
       continue;
     }
     const std::uint64_t word = in_row(row.read, n);
-    if (reads[0][i] >= empty && ((reads[0][i] ^ word) & kThreadMask) != 0)
+    if ((row.read & kSettled) != 0) settled[i] = interval(word);
+    if (row.other_read >= empty && row.other_read != 0)
+      reads[1][i] = in_row(row.other_read, n), read_sites[1][i] = row.other_read_site;
+    else if (reads[0][i] >= empty && ((reads[0][i] ^ word) & kThreadMask) != 0)
       reads[1][i] = reads[0][i], read_sites[1][i] = read_sites[0][i];
     reads[0][i] = word, read_sites[0][i] = row.read_site;
   }
-  row.read = detailed(row.read);
+  row.read = detailed(row.read) | (row.read & kSettled);
+  row.other_read = 0;
 }
 
 void History::has_read(std::size_t word, std::size_t words, std::uint64_t now) {

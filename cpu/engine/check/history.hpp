@@ -34,10 +34,13 @@ inline std::uint64_t bytes(std::uint64_t word) { return word >> kBytesShift & kB
 // - `kUniform` instead of a shift: all threads of a lane group read the words of CheckRow::uniform;
 // - `kDetailed`: the words of the History hold what happened. No access to one of them is of a
 // later
-//   interval. With `kSettled`, two threads have read each word in this interval, and none wrote it.
+//   interval.
+// With `kSettled`, two threads have read each word in this interval, and none wrote it.
 inline constexpr std::uint64_t kDetailed = 1, kShiftShift = 1, kShifts = 3, kSettled = 1 << 3;
 inline constexpr std::uint64_t kUniform = kShifts << kShiftShift;
-inline constexpr std::uint64_t kRowMask = kThreadMask | kDetailed | kUniform;
+/// Equal in the read word of a row that is settled in this interval, and in its `kSettled | now`.
+inline constexpr std::uint64_t kSettledMask = ~std::uint64_t{0} << kIntervalShift | kSettled;
+inline constexpr std::uint64_t kRowMask = kThreadMask | kDetailed | kUniform | kSettled;
 inline constexpr unsigned kRowWords = 8;
 inline bool is_uniform(std::uint64_t row) { return (row & kUniform) == kUniform; }
 /// Whether a word of a row holds an access that the words of the History do not hold.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/check/init.cpp: reads of uninitialized memory.
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -9,6 +10,7 @@
 
 #include "cpu/engine/check/check.hpp"
 #include "cpu/engine/check/memory.hpp"
+#include "cpu/engine/check/routine_access.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {
@@ -77,6 +79,26 @@ void InitializedBytes::set(std::size_t offset, std::size_t bytes) {
             });
 }
 
+void InitializedBytes::clear(std::size_t offset, std::size_t bytes) {
+  for_words(offset, std::min(bytes, bytes_ - std::min(offset, bytes_)),
+            [&](std::size_t word, std::uint64_t bits) {
+              std::atomic_ref{words_[word]}.fetch_and(~bits, std::memory_order_relaxed);
+              return true;
+            });
+}
+
+std::size_t InitializedBytes::prefix(std::size_t offset, std::size_t bytes) const {
+  bytes = std::min(bytes, bytes_ - std::min(offset, bytes_));
+  std::size_t end = offset + bytes;
+  for_words(offset, bytes, [&](std::size_t word, std::uint64_t bits) {
+    const std::uint64_t absent =
+        ~std::atomic_ref{words_[word]}.load(std::memory_order_relaxed) & bits;
+    if (absent != 0) end = word * kWord + static_cast<unsigned>(std::countr_zero(absent));
+    return absent == 0;
+  });
+  return end - offset;
+}
+
 void InitializedBytes::clear(std::size_t bytes) {
   std::fill_n(words_.get(), std::min(bytes, bytes_) / kWord + 1, 0);
 }
@@ -103,6 +125,50 @@ void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept try {
   if (found && found->tracked) initialized_bytes(*found).set(address - found->base, bytes);
 } catch (...) {
 }  // without memory for its state a check misses findings
+
+void check_host_clear(std::uintptr_t address, std::size_t bytes) noexcept try {
+  if ((kinds_in_environment() & kInit) == 0) return;
+  const auto found = find_memory(address);
+  if (found && found->tracked) initialized_bytes(*found).clear(address - found->base, bytes);
+} catch (...) {
+}
+
+std::size_t check_host_read(std::uintptr_t address, std::size_t bytes) noexcept try {
+  if ((kinds_in_environment() & kInit) == 0) return bytes;
+  const auto found = find_memory(address);
+  if (!found || !found->tracked) return bytes;
+  InitializedBytes& initialized = initialized_bytes(*found);
+  const std::size_t offset = address - found->base;
+  std::size_t done = 0;
+  while ((done += initialized.prefix(offset + done, bytes - done)) < bytes &&
+         !is_uninitialized(initialized, address + done, offset + done, 1)) {
+  }
+  return done;
+} catch (...) {
+  return bytes;
+}
+
+std::string report_host_read(std::uintptr_t address, const std::string& name) noexcept try {
+  const Options options = Options::from_environment();
+  if (options.suppressed(kInit, name, "")) return {};
+  char place[64];
+  std::snprintf(place, sizeof place, "0x%llx", static_cast<unsigned long long>(address));
+  std::string text = name + ": uninitialized read of device memory at " + place;
+  if (hooks().describe_address) text += "; " + hooks().describe_address(address);
+  if (!options.continues) return text;
+  std::fprintf(stderr, "cucore: check: %s\n", text.c_str());
+  return {};
+} catch (...) {
+  return {};
+}
+
+bool is_uninitialized(InitializedBytes& initialized, std::uintptr_t address, std::size_t offset,
+                      std::size_t bytes) {
+  if (!initialized.none(offset, bytes)) return false;
+  if (!g_may_hold_data || !g_may_hold_data(address, bytes)) return true;
+  initialized.set(offset, bytes);
+  return false;
+}
 
 // A read is a finding only when none of its bytes is initialized: copies of structures read padding
 // too.
@@ -136,7 +202,7 @@ void Checker::check_init(Worker& worker, const CheckedAccess& access, const Wher
   if (!found || !found->tracked) return;
   InitializedBytes& written = initialized_bytes(*found);
   const std::size_t offset = access.address - found->base;
-  if (reads && written.none(offset, access.bytes))
+  if (reads && is_uninitialized(written, access.address, offset, access.bytes))
     tell(found->is_array ? "memory of an array" : "device memory");
   if (writes) written.set(offset, access.bytes);
 }

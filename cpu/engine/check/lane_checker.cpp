@@ -15,7 +15,8 @@ namespace cucpu {
 
 using namespace check;
 
-LaneChecker::LaneChecker(std::shared_ptr<const Options> options) : findings_{std::move(options)} {
+LaneChecker::LaneChecker(std::shared_ptr<const Options> options)
+    : findings_{std::move(options)}, kinds_{findings_.options().kinds} {
   tracked_.resize(kCheckRanges + 1);
   g_is_checking.store(true, std::memory_order_relaxed);
 }
@@ -103,6 +104,7 @@ void LaneChecker::block_starts(Worker& worker, Block& block) {
   block.context.check_steps = warp_steps_.data();
   block.context.check_sites = known_sites_.data();
   fenced_.assign(c.block_threads, false);
+  has_fenced_ = false;
   known_.clear();
 }
 
@@ -280,6 +282,24 @@ static std::uintptr_t pc_of(const void* return_address) {
   return reinterpret_cast<std::uintptr_t>(return_address) - 1;
 }
 
+/// The addresses of code with a mask are one per lane, also those of neighboring or equal elements.
+static LaneAccess with_stride(const LaneAccess& access) {
+  if (!access.addresses || !std::has_single_bit(access.bytes)) return access;
+  const auto first = static_cast<unsigned>(std::countr_zero(access.lanes));
+  const std::uint64_t rest = access.lanes & (access.lanes - 1);
+  if (rest == 0) return access;
+  const auto second = static_cast<unsigned>(std::countr_zero(rest));
+  LaneAccess strided = access;
+  strided.stride = access.addresses[first] == access.addresses[second] ? 0 : access.bytes;
+  strided.address = access.addresses[first] - static_cast<std::uint64_t>(strided.stride) * first;
+  strided.addresses = nullptr;
+  for (std::uint64_t left = rest; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    if (strided.address_of(lane) != access.addresses[lane]) return access;
+  }
+  return strided;
+}
+
 static LaneChecker& lane_checker(Worker& worker) {
   return static_cast<LaneChecker&>(*worker.grid().observer());
 }
@@ -288,8 +308,13 @@ extern "C" {
 
 void cucpu_rt_check_lanes(BlockContext* context, CheckRange* ranges, const LaneAccess* access) {
   Worker& worker = *Worker::running();
-  lane_checker(worker).access(worker, *context, ranges, *access,
-                              pc_of(__builtin_return_address(0)));
+  LaneChecker& checker = lane_checker(worker);
+  const LaneAccess together = with_stride(*access);
+  access = &together;
+  if (access->range == 0 && (checker.access_shared_words(*context, ranges[0], *access) ||
+                             checker.access_shared_word_of_each(*context, ranges[0], *access)))
+    return;
+  checker.access(worker, *context, ranges, *access, pc_of(__builtin_return_address(0)));
   if (worker.current_fault().code != 0) worker.abandon();
 }
 

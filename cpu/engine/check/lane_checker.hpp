@@ -30,9 +30,14 @@ class LaneChecker final : public GridObserver {
   static bool is_parallel(const check::Options& options) {
     return (options.kinds & (check::kRace | check::kInit)) == 0;
   }
-  [[nodiscard]] bool checks(unsigned kind) const { return (findings_.options().kinds & kind) != 0; }
+  [[nodiscard]] bool checks(unsigned kind) const { return (kinds_ & kind) != 0; }
 
   void access(Worker&, BlockContext&, CheckRange*, const LaneAccess&, std::uintptr_t pc);
+  /// All checks of the usual case: neighboring lanes access words of shared memory, and nothing is
+  /// found. False: another case, and nothing was changed.
+  bool access_shared_words(const BlockContext&, const CheckRange& shared, const LaneAccess&);
+  /// The same for lanes that read, or update atomically, one word of shared memory each.
+  bool access_shared_word_of_each(const BlockContext&, const CheckRange& shared, const LaneAccess&);
   /// LaneAccess::site of an access by a routine that generated code called there.
   std::uint32_t site_of_routine(std::uintptr_t pc);
   void fence(std::uint32_t first_thread, std::uint64_t lanes);
@@ -104,6 +109,7 @@ class LaneChecker final : public GridObserver {
   HistoryView history(const BlockContext&, std::uintptr_t address, bool shared);
 
   Findings findings_;
+  const unsigned kinds_;  ///< check::Kinds
   Progress progress_;
 
   // init
@@ -119,6 +125,7 @@ class LaneChecker final : public GridObserver {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> blocks_;  ///< first interval, block
   std::vector<std::uint16_t> warp_steps_;  ///< warp operations of the running block, by warp
   std::vector<bool> fenced_;               ///< by thread
+  bool has_fenced_ = false;                ///< whether any is set
   std::unordered_map<std::uint64_t, std::uint32_t> known_;  ///< by block: ordered intervals
   std::unordered_map<std::uintptr_t, std::unordered_map<std::uint64_t, std::uint32_t>> released_;
   std::vector<std::uintptr_t> site_pcs_;

@@ -80,7 +80,10 @@ void LaneChecker::check_init(Worker& worker, BlockContext& c, const LaneAccess& 
       if (known.is_array) what = "memory of an array";
     }
     if (!initialized || initialized->all(offset, access.bytes)) continue;
-    if (reads && initialized->none(offset, access.bytes)) {
+    const bool finds = reads && (space == Space::shared ? initialized->none(offset, access.bytes)
+                                                        : is_uninitialized(*initialized, address,
+                                                                           offset, access.bytes));
+    if (finds) {
       char text[96];
       std::snprintf(text, sizeof text, "%u-byte %s of uninitialized %s", access.bytes,
                     read_verb_of(access.flags), what);

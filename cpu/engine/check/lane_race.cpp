@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "cpu/engine/check/lane_checker.hpp"
 #include "cpu/engine/check/routine_access.hpp"
@@ -15,6 +16,7 @@ namespace cucpu {
 using namespace check;
 
 void LaneChecker::fence(std::uint32_t first_thread, std::uint64_t lanes) {
+  has_fenced_ = true;
   for (; lanes != 0; lanes &= lanes - 1)
     fenced_[first_thread + static_cast<unsigned>(std::countr_zero(lanes))] = true;
 }
@@ -102,9 +104,25 @@ struct Quiet {
   }
 };
 
+/// The same for shared memory: words of other blocks are older than all of this one.
+struct QuietShared {
+  std::uint64_t empty, now;
+  std::uint64_t block = empty;
+
+  [[nodiscard]] bool is_old(std::uint64_t word) const { return word < now; }
+  [[nodiscard]] bool operator()(std::uint64_t word, std::uint64_t own) const {
+    return (word < now) | ((word & touch::kThreadMask) == own);
+  }
+  [[nodiscard]] bool is_old_row(std::uint64_t row) const { return row < now; }
+  [[nodiscard]] bool row(std::uint64_t row, std::uint64_t own) const {
+    return (row < now) | (((row ^ own) & touch::kRowMask) == 0);
+  }
+};
+
 /// An access to these rows, as generated code executes it (CheckEmitter). False: it is another one.
+template <class Q>
 bool check_rows(CheckRow* rows, std::size_t count, bool writes, std::uint64_t own, unsigned shift,
-                std::uint16_t site, const Quiet& quiet) {
+                std::uint16_t site, const Q& quiet) {
   const std::uint64_t next = std::uint64_t{touch::kRowWords >> shift} << touch::kThreadShift;
   bool fine = true;
   for (std::size_t r = 0; r < count; ++r)
@@ -113,25 +131,37 @@ bool check_rows(CheckRow* rows, std::size_t count, bool writes, std::uint64_t ow
     (writes ? rows[r].write : rows[r].read) = own + r * next;
     (writes ? rows[r].write_site : rows[r].read_site) = site;
   }
-  return fine;
+  if (fine || writes) return fine;
+  // Another group has read the same elements in this interval: two readers are enough.
+  bool second = true;
+  for (std::size_t r = 0; r < count; ++r)
+    second &=
+        quiet.is_old_row(rows[r].write) & (rows[r].read >= quiet.now) &
+        (((rows[r].read ^ own) & (touch::kDetailed | touch::kUniform | touch::kSettled)) == 0);
+  for (std::size_t r = 0; second && r < count; ++r) {
+    rows[r].other_read = std::exchange(rows[r].read, (own + r * next) | touch::kSettled);
+    rows[r].other_read_site = std::exchange(rows[r].read_site, site);
+  }
+  return second;
 }
 
 constexpr std::uint64_t kNextThread = std::uint64_t{1} << touch::kThreadShift;
 
 /// Neighboring threads, of which `mine` is the first, write `per_lane` words each. False: one of
 /// them conflicts with another access, and nothing was changed. The rows are open, here and below.
+template <class Q>
 bool write_words(History& h, std::size_t index, std::size_t words, unsigned per_lane,
-                 std::uint64_t mine, std::uint16_t site, const Quiet& quiet) {
+                 std::uint64_t mine, std::uint16_t site, const Q& quiet) {
   std::uint64_t* const write = h.write + index;
   const std::uint64_t* const reads[2] = {h.reads[0] + index, h.reads[1] + index};
-  bool fine = true;
+  // Most accesses that come here are of a few words: loops with an exit stay scalar.
   std::uint64_t own = mine;
   for (std::size_t i = 0; i < words; i += per_lane, own += kNextThread)
     for (std::size_t j = i; j < i + per_lane; ++j) {
       const std::uint64_t thread = own & touch::kThreadMask;
-      fine &= quiet(write[j], thread) & quiet(reads[0][j], thread) & quiet(reads[1][j], thread);
+      if (!(quiet(write[j], thread) & quiet(reads[0][j], thread) & quiet(reads[1][j], thread)))
+        return false;
     }
-  if (!fine) return false;
   own = mine;
   for (std::size_t i = 0; i < words; i += per_lane, own += kNextThread)
     for (std::size_t j = i; j < i + per_lane; ++j) write[j] = own;
@@ -142,8 +172,9 @@ bool write_words(History& h, std::size_t index, std::size_t words, unsigned per_
 }
 
 /// All lanes of a group read words of one row that nothing was read or written of in this interval.
+template <class Q>
 bool read_row_uniform(History& h, std::size_t index, std::size_t words, std::uint64_t own,
-                      unsigned lanes, std::uint16_t site, const Quiet& quiet) {
+                      unsigned lanes, std::uint16_t site, const Q& quiet) {
   const auto first = static_cast<unsigned>(index % touch::kRowWords);
   if (first + words > touch::kRowWords) return false;
   CheckRow& row = h.rows[index / touch::kRowWords];
@@ -155,23 +186,23 @@ bool read_row_uniform(History& h, std::size_t index, std::size_t words, std::uin
 }
 
 /// Like write_words. With `uniform`, so many threads read all of the words.
+template <class Q>
 bool read_words(History& h, std::size_t index, std::size_t words, unsigned per_lane,
-                std::uint64_t mine, unsigned uniform, std::uint16_t site, const Quiet& quiet) {
+                std::uint64_t mine, unsigned uniform, std::uint16_t site, const Q& quiet) {
   constexpr std::uint64_t kWhole = touch::kBytes << touch::kBytesShift;
   const std::uint64_t* const write = h.write + index;
   std::uint64_t* const reads[2] = {h.reads[0] + index, h.reads[1] + index};
   std::uint16_t* const sites[2] = {h.read_sites[0] + index, h.read_sites[1] + index};
   // Two different readers in this interval are all that a later write needs.
-  bool fine = true, known = true;
+  bool known = true;
   std::uint64_t own = mine;
   for (std::size_t i = 0; i < words; i += per_lane, own += uniform != 0 ? 0 : kNextThread)
     for (std::size_t j = i; j < i + per_lane; ++j) {
       const bool before = quiet.is_old(write[j]);
-      fine &= before | ((uniform == 0) & quiet(write[j], own & touch::kThreadMask));
+      if (!(before | ((uniform == 0) & quiet(write[j], own & touch::kThreadMask)))) return false;
       known &= before & (reads[0][j] >= quiet.now) & (reads[1][j] >= quiet.now) &
                ((reads[0][j] & reads[1][j] & kWhole) == kWhole);
     }
-  if (!fine) return false;
   std::uint32_t* const settled = h.settled + index;
   const std::uint32_t interval = touch::interval(quiet.now);
   own = mine;
@@ -193,7 +224,135 @@ bool read_words(History& h, std::size_t index, std::size_t words, unsigned per_l
   return true;
 }
 
+/// An access of neighboring threads, or of all lanes of a group to the same words (`uniform`: how
+/// many). `own`: the word of the first thread, without bytes. False: it conflicts with another
+/// access, and nothing was changed.
+template <class Q>
+bool check_words(const HistoryView& view, std::size_t words, unsigned per_lane, unsigned uniform,
+                 bool writes, std::uint64_t own, std::uint16_t site, const Q& quiet) {
+  History& h = *view.history;
+  if (uniform == 0 && view.index % touch::kRowWords == 0 && words % touch::kRowWords == 0 &&
+      std::has_single_bit(per_lane) && per_lane <= 4) {
+    const auto shift = static_cast<unsigned>(std::countr_zero(per_lane));
+    if (check_rows(h.rows + view.index / touch::kRowWords, words / touch::kRowWords, writes,
+                   own | std::uint64_t{shift} << touch::kShiftShift, shift, site, quiet))
+      return true;
+  }
+  h.open(view.index, words, quiet.empty);
+  const std::uint64_t mine = own | touch::kBytes << touch::kBytesShift;
+  if (writes) return write_words(h, view.index, words, per_lane, mine, site, quiet);
+  if (uniform != 0 && read_row_uniform(h, view.index, words, own, uniform, site, quiet))
+    return true;
+  return read_words(h, view.index, words, per_lane, mine, uniform, site, quiet);
+}
+
+/// Adds an access to one word that nothing unordered accessed. The row is open.
+template <class Q>
+void add_word(History& h, std::size_t i, std::uint64_t now, std::uint16_t site, bool writes,
+              const Q& quiet) {
+  if (writes) {
+    h.settled[i] = 0;
+    h.write[i] = now, h.write_site[i] = site;
+    h.wrote(i, 1, quiet.now);
+    return;
+  }
+  const std::uint64_t read = h.reads[0][i];
+  const bool same = read >= quiet.block && ((read ^ now) & touch::kThreadMask) == 0;
+  if (!same && read >= quiet.empty) h.reads[1][i] = read, h.read_sites[1][i] = h.read_sites[0][i];
+  h.reads[0][i] = now, h.read_sites[0][i] = site;
+  h.read_one(i, quiet.now);
+}
+
 }  // namespace
+
+bool LaneChecker::access_shared_words(const BlockContext& c, const CheckRange& shared,
+                                      const LaneAccess& access) {
+  constexpr std::uint64_t kMostBytes = 56;  // their bits lie in eight bytes
+  constexpr unsigned kFlags = kSharedSpace | kStrong | kFetch | kImage;
+  if (access.range != 0 || access.addresses || access.bytes != 4 ||
+      (access.flags & kFlags) != kSharedSpace || !checks(kRace) || !compares_accesses())
+    return false;
+  const auto first_lane = static_cast<unsigned>(std::countr_zero(access.lanes));
+  const std::uint64_t lanes = access.lanes >> first_lane;
+  const auto words = static_cast<unsigned>(std::popcount(lanes));
+  const std::uint64_t span = std::uint64_t{4} * words;
+  if ((lanes & (lanes + 1)) != 0 || (words != 1 && access.stride != 4) || span > kMostBytes)
+    return false;
+  const std::uint64_t offset = access.address_of(first_lane) - shared.low;
+  const bool in_variable = checks(kMemory) && access.variable_bytes != 0;
+  const std::uint64_t low = in_variable ? access.variable_offset : 0;
+  const std::uint64_t size = in_variable ? access.variable_bytes : shared.limit - 1;
+  if (offset % 4 != 0 || span > size || offset - low > size - span) return false;
+  if (access.site >= kCheckedSites || known_sites_[access.site] == 0) return false;
+  const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
+  if (reads && checks(kInit)) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, shared.initialized + offset / 8, sizeof bits);
+    if ((~(bits >> offset % 8) & ((std::uint64_t{1} << span) - 1)) != 0) return false;
+  }
+  const QuietShared quiet{c.check_block, c.check_now};
+  const std::uint32_t first = access.first_thread + first_lane;
+  const std::uint64_t own = quiet.now |
+                            std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
+                            std::uint64_t{first} << touch::kThreadShift;
+  const HistoryView view{shared_history_.get(), offset / 4, shared_history_->words() - offset / 4};
+  if (!check_words(view, words, 1, 0, writes, own, static_cast<std::uint16_t>(access.site), quiet))
+    return false;
+  if (writes && checks(kInit)) shared_bytes_->set(offset, span);
+  return true;
+}
+
+bool LaneChecker::access_shared_word_of_each(const BlockContext& c, const CheckRange& shared,
+                                             const LaneAccess& access) {
+  const bool writes = (access.flags & kWrite) != 0, strong = (access.flags & kStrong) != 0;
+  // Plain writes of two lanes may conflict with each other.
+  if ((access.flags & (kSharedSpace | kImage | kFetch)) != kSharedSpace || (writes && !strong) ||
+      !checks(kRace) || !compares_accesses() || !are_words(access) ||
+      access.site >= kCheckedSites || known_sites_[access.site] == 0)
+    return false;
+  const bool in_variable = checks(kMemory) && access.variable_bytes != 0;
+  const std::uint64_t low = in_variable ? access.variable_offset : 0;
+  const std::uint64_t size = in_variable ? access.variable_bytes : shared.limit - 1;
+  if (size < 4) return false;
+  const bool init = checks(kInit) && (access.flags & kRead) != 0;
+  if (checks(kInit) && !init) return false;
+  const QuietShared quiet{c.check_block, c.check_now};
+  History& h = *shared_history_;
+  const std::uint64_t* const write = h.write;
+  const std::uint64_t* const reads[2] = {h.reads[0], h.reads[1]};
+  const std::byte* const initialized = init ? shared.initialized : nullptr;
+  // Words of other blocks are older than this interval.
+  const std::uint64_t now = quiet.now, both_strong = strong ? touch::kStrong : 0;
+  for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    const std::uint64_t offset = access.address_of(lane) - shared.low;
+    if (offset % 4 != 0 || offset - low > size - 4) return false;
+    if (initialized && (static_cast<unsigned>(initialized[offset / 8]) >> offset % 8 & 0xf) != 0xf)
+      return false;
+    const std::uint32_t thread = access.first_thread + lane;
+    if (has_fenced_ && fenced_[thread]) return false;
+    const std::size_t i = offset / 4;
+    h.open(i, 1, quiet.empty);
+    const std::uint64_t own = std::uint64_t{thread} << touch::kThreadShift;
+    const auto conflicts = [&](std::uint64_t word) {
+      return (word >= now) & ((word & touch::kThreadMask) != own);
+    };
+    if (conflicts(write[i]) & ((write[i] & both_strong) == 0)) return false;
+    if (writes && (conflicts(reads[0][i]) | conflicts(reads[1][i]))) return false;
+  }
+  const std::uint64_t common =
+      quiet.now | (strong ? touch::kStrong : 0) | touch::kBytes << touch::kBytesShift;
+  const auto site = static_cast<std::uint16_t>(access.site);
+  for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    const std::uint32_t thread = access.first_thread + lane;
+    add_word(h, (access.address_of(lane) - shared.low) / 4,
+             common | std::uint64_t{warp_steps_[thread / 32]} << touch::kStepShift |
+                 std::uint64_t{thread} << touch::kThreadShift,
+             site, writes, quiet);
+  }
+  return true;
+}
 
 /// The usual case: all lanes access neighboring words, and no other thread did so in this interval.
 bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& access) {
@@ -220,7 +379,6 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
     return true;
   if (!shared && !unordered_.empty() && is_contested(start)) return false;
   const HistoryView view = history(c, start, shared);
-  History& h = *view.history;
   const unsigned per_lane = access.bytes / 4;
   const std::size_t words = uniform ? per_lane : std::size_t{lanes} * per_lane;
   if (words > view.words) return false;
@@ -229,19 +387,8 @@ bool LaneChecker::check_race_together(const BlockContext& c, const LaneAccess& a
   const std::uint64_t own = quiet.now |
                             std::uint64_t{warp_steps_[first / 32]} << touch::kStepShift |
                             std::uint64_t{first} << touch::kThreadShift;
-  const auto site = static_cast<std::uint16_t>(access.site);
-  if (!uniform && view.index % touch::kRowWords == 0 && words % touch::kRowWords == 0 &&
-      std::has_single_bit(per_lane) && per_lane <= 4) {
-    const auto shift = static_cast<unsigned>(std::countr_zero(per_lane));
-    if (check_rows(h.rows + view.index / touch::kRowWords, words / touch::kRowWords, writes,
-                   own | std::uint64_t{shift} << touch::kShiftShift, shift, site, quiet))
-      return true;
-  }
-  h.open(view.index, words, quiet.empty);
-  const std::uint64_t mine = own | touch::kBytes << touch::kBytesShift;
-  if (writes) return write_words(h, view.index, words, per_lane, mine, site, quiet);
-  if (uniform && read_row_uniform(h, view.index, words, own, lanes, site, quiet)) return true;
-  return read_words(h, view.index, words, per_lane, mine, uniform ? lanes : 0, site, quiet);
+  return check_words(view, words, per_lane, uniform ? lanes : 0, writes, own,
+                     static_cast<std::uint16_t>(access.site), quiet);
 }
 
 std::uint32_t LaneChecker::site_of_routine(std::uintptr_t pc) {
@@ -282,6 +429,16 @@ bool LaneChecker::is_read_only(const BlockContext& c, const LaneAccess& access,
 
 bool LaneChecker::reads_read_only(const CheckRange& range, const LaneAccess& access) const {
   if (!range.settled || range.rows || access.bytes % 4 != 0) return false;
+  const auto first = static_cast<unsigned>(std::countr_zero(access.lanes));
+  const std::uint64_t lanes = access.lanes >> first;
+  if (!access.addresses && access.stride == access.bytes && (lanes & (lanes + 1)) == 0) {
+    const std::uint64_t from = access.address_of(first) - range.low;
+    const std::uint64_t span = static_cast<std::uint64_t>(std::popcount(lanes)) * access.bytes;
+    if (from % 4 == 0 && range.limit > span && from < range.limit - span) {
+      std::fill_n(range.settled + from / 4, span / 4, interval_);
+      return true;
+    }
+  }
   for (std::uint64_t left = access.lanes; left != 0; left &= left - 1) {
     const std::uint64_t address = access.address_of(static_cast<unsigned>(std::countr_zero(left)));
     if (address % 4 != 0 || range.limit <= access.bytes ||
@@ -344,17 +501,7 @@ bool LaneChecker::check_race_in_word(const BlockContext& c, const LaneAccess& ac
   const std::uint64_t now = quiet.now |
                             std::uint64_t{warp_steps_[thread / 32]} << touch::kStepShift | bits |
                             (strong ? touch::kStrong : 0) | touch::kBytes << touch::kBytesShift;
-  const auto site = static_cast<std::uint16_t>(access.site);
-  if (writes) {
-    h.settled[i] = 0;
-    h.write[i] = now, h.write_site[i] = site;
-    h.wrote(i, 1, quiet.now);
-    return true;
-  }
-  if (!(read >= quiet.block && (read & touch::kThreadMask) == bits) && read >= quiet.empty)
-    h.reads[1][i] = read, h.read_sites[1][i] = h.read_sites[0][i];
-  h.reads[0][i] = now, h.read_sites[0][i] = site;
-  h.read_one(i, quiet.now);
+  add_word(h, i, now, static_cast<std::uint16_t>(access.site), writes, quiet);
   return true;
 }
 

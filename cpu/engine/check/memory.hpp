@@ -52,6 +52,9 @@ class InitializedBytes {
   [[nodiscard]] bool none(std::size_t offset, std::size_t bytes) const;
   void set(std::size_t offset, std::size_t bytes);
   void clear(std::size_t bytes);  ///< the first ones
+  void clear(std::size_t offset, std::size_t bytes);
+  /// How many bytes from `offset` on are initialized; at most `bytes`.
+  [[nodiscard]] std::size_t prefix(std::size_t offset, std::size_t bytes) const;
   /// For generated code, which reads up to eight bytes after the last bit.
   [[nodiscard]] const std::byte* bits() const {
     return reinterpret_cast<const std::byte*>(words_.get());
@@ -74,6 +77,10 @@ std::optional<FoundMemory> find_memory(std::uintptr_t address);
 /// The initialized bytes of an allocation or array; never destroyed, because allocation numbers are
 /// unique.
 InitializedBytes& initialized_bytes(const AllocationView&);
+
+/// Whether a read of device memory is a finding: none of the bytes is initialized.
+bool is_uninitialized(InitializedBytes&, std::uintptr_t address, std::size_t offset,
+                      std::size_t bytes);
 
 /// Whether malloc in a kernel returned this address; set by the device heap.
 extern bool (*g_device_heap_contains)(std::uintptr_t address);

@@ -22,6 +22,11 @@ inline bool (*g_is_texture)(unsigned long long object) = nullptr;
 /// The memory of the array that contains the address; set by the driver layer.
 inline std::optional<AllocationView> (*g_find_array)(std::uintptr_t address) = nullptr;
 
+/// Whether memory that no kernel or copy of the process has written may hold data: another process
+/// may have written it, or it reads as zeros (a tile without memory). Asked before a report; set by
+/// the driver layer.
+inline bool (*g_may_hold_data)(std::uintptr_t address, std::size_t bytes) = nullptr;
+
 /// Where accesses of surfaces go whose coordinates are out of range.
 alignas(16) inline thread_local std::byte t_outside_surface[32];
 inline bool is_outside_surface(std::uintptr_t address) {
@@ -41,5 +46,14 @@ void check_routine_access(const void* address, std::size_t bytes, unsigned flags
 /// Reports a finding of the memory check (700). Returns only if the kernel continues.
 void report_from_routine(const char* name, std::string text, std::uintptr_t address,
                          const void* pc);
+
+// ---- for the driver layer; without init checks they do nothing ----
+
+/// The bytes are uninitialized again.
+void check_host_clear(std::uintptr_t address, std::size_t bytes) noexcept;
+/// How many of the bytes an operation of the driver may read, up to the first uninitialized one.
+std::size_t check_host_read(std::uintptr_t address, std::size_t bytes) noexcept;
+/// The report of an uninitialized read by the operation `name`; empty: suppressed, or printed.
+std::string report_host_read(std::uintptr_t address, const std::string& name) noexcept;
 
 }  // namespace cucpu

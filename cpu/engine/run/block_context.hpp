@@ -12,7 +12,9 @@ namespace cucpu {
 /// The history of 32 bytes that one lane group accesses as a whole (check/history.hpp).
 struct CheckRow {
   std::uint64_t write, read;
-  std::uint16_t write_site, read_site;
+  /// A read by a different lane group, not later than `read`; 0: none. Only while `read` is closed.
+  std::uint64_t other_read;
+  std::uint16_t write_site, read_site, other_read_site;
   /// Of uniform reads: a bit per word that was read, and the number of lanes minus one (from bit
   /// 8).
   std::uint16_t uniform;

@@ -2,10 +2,18 @@
 // cpu/engine/simt/check_emitter.cpp
 #include "cpu/engine/simt/check_emitter.hpp"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "cpu/engine/check/history.hpp"
 #include "cpu/engine/check/kinds.hpp"
@@ -34,6 +42,57 @@ enum Argument : unsigned {
 
 std::uint64_t number(const CallInst& call, Argument which) {
   return cast<ConstantInt>(call.getArgOperand(which))->getZExtValue();
+}
+
+/// An address as a value and a constant distance from it.
+std::pair<Value*, std::int64_t> base_of(Value* address) {
+  std::int64_t distance = 0;
+  for (;;) {
+    Value* next = nullptr;
+    const ConstantInt* added = nullptr;
+    auto* const op = dyn_cast<Operator>(address);
+    if (!op) return {address, distance};
+    switch (op->getOpcode()) {
+      case Instruction::PtrToInt:
+      case Instruction::IntToPtr:
+        next = op->getOperand(0);
+        break;
+      case Instruction::Or:
+        if (!cast<PossiblyDisjointInst>(op)->isDisjoint()) return {address, distance};
+        [[fallthrough]];
+      case Instruction::Add:
+        next = op->getOperand(0);
+        added = dyn_cast<ConstantInt>(op->getOperand(1));
+        if (!added) return {address, distance};
+        break;
+      case Instruction::GetElementPtr:
+        if (op->getNumOperands() != 2 ||
+            !cast<GEPOperator>(op)->getSourceElementType()->isIntegerTy(8))
+          return {address, distance};
+        next = op->getOperand(0);
+        added = dyn_cast<ConstantInt>(op->getOperand(1));
+        if (!added) return {address, distance};
+        break;
+      default:
+        return {address, distance};
+    }
+    const unsigned bits =
+        next->getType()->isPointerTy() ? 64 : next->getType()->getIntegerBitWidth();
+    if (bits != 64) return {address, distance};
+    if (added) distance += added->getSExtValue();
+    address = next;
+  }
+}
+
+/// Whether what follows is executed by the same lanes, and after no synchronization.
+bool lets_pass(const Instruction& i) {
+  if (i.isAtomic() || i.isTerminator()) return false;
+  const auto* call = dyn_cast<CallInst>(&i);
+  if (!call) return true;
+  if (isa<IntrinsicInst>(call)) return !call->mayHaveSideEffects();
+  const Function* callee = call->getCalledFunction();
+  return callee && (callee->getName().starts_with("cucpu.check.a") ||
+                    callee->getName().starts_with("cucpu.sreg."));
 }
 
 }  // namespace
@@ -163,29 +222,29 @@ Value* CheckEmitter::of_context(Type* type, std::size_t offset) {
 
 /// Calls `visit` with the address of 64 bits, the bits among them that belong to the bytes of an
 /// access (at their lowest positions), and how far they are shifted. Bits from an offset that is no
-/// multiple of eight on are shifted, so 64 bits hold 57 of them.
-void CheckEmitter::for_initialized_bits(const Group& group,
+/// multiple of eight on are shifted, so 64 bits hold 57 of them. `aligned`: it is a multiple.
+void CheckEmitter::for_initialized_bits(const Group& group, bool aligned,
                                         const std::function<void(Value*, Value*, Value*)>& visit) {
-  constexpr std::uint64_t kChunk = 56;
+  const std::uint64_t chunk = aligned ? 64 : 56;
   Value* bits = field_of(group.range, b_.getPtrTy(), offsetof(CheckRange, initialized));
   Value* mask = group.is_shared() ? nullptr
                                   : field_of(group.range, b_.getInt64Ty(),
                                              offsetof(CheckRange, initialized_mask));
-  Value* shift = b_.CreateAnd(group.offset, b_.getInt64(7));
+  Value* shift = aligned ? b_.getInt64(0) : b_.CreateAnd(group.offset, b_.getInt64(7));
   Value* byte = b_.CreateLShr(group.offset, 3);
-  for (std::uint64_t done = 0; done < group.span; done += kChunk) {
-    const std::uint64_t count = std::min(kChunk, group.span - done);
+  for (std::uint64_t done = 0; done < group.span; done += chunk) {
+    const std::uint64_t count = std::min(chunk, group.span - done);
     Value* index = b_.CreateAdd(byte, b_.getInt64(done / 8));
     if (mask) index = b_.CreateAnd(index, mask);
-    visit(b_.CreateGEP(b_.getInt8Ty(), bits, index), b_.getInt64((std::uint64_t{1} << count) - 1),
+    visit(b_.CreateGEP(b_.getInt8Ty(), bits, index), b_.getInt64(~std::uint64_t{0} >> (64 - count)),
           shift);
   }
 }
 
 // Volatile: the routine sets bits.
-Value* CheckEmitter::is_initialized(const Group& group) {
+Value* CheckEmitter::is_initialized(const Group& group, bool aligned) {
   Value* missing = nullptr;
-  for_initialized_bits(group, [&](Value* at, Value* bits, Value* shift) {
+  for_initialized_bits(group, aligned, [&](Value* at, Value* bits, Value* shift) {
     Value* load = b_.CreateAlignedLoad(b_.getInt64Ty(), at, Align{1}, /*isVolatile=*/true);
     Value* absent = b_.CreateAnd(b_.CreateNot(b_.CreateLShr(load, shift)), bits);
     missing = missing ? b_.CreateOr(missing, absent) : absent;
@@ -193,12 +252,32 @@ Value* CheckEmitter::is_initialized(const Group& group) {
   return b_.CreateICmpEQ(missing, b_.getInt64(0));
 }
 
+/// Sets whole bytes of bits where it can: a load of bits that were just stored at another offset
+/// waits for the store.
 void CheckEmitter::set_initialized(const Group& group) {
-  for_initialized_bits(group, [&](Value* at, Value* bits, Value* shift) {
+  BasicBlock *shifted = nullptr, *after = nullptr;
+  if (group.span % 8 == 0) {
+    BasicBlock* const whole = new_block("whole");
+    shifted = new_block("shifted"), after = new_block("set");
+    branch(b_.CreateICmpEQ(b_.CreateAnd(group.offset, b_.getInt64(7)), b_.getInt64(0)), whole,
+           shifted);
+    b_.SetInsertPoint(whole);
+    Value* bits = field_of(group.range, b_.getPtrTy(), offsetof(CheckRange, initialized));
+    Type* const bytes = FixedVectorType::get(b_.getInt8Ty(), static_cast<unsigned>(group.span / 8));
+    b_.CreateAlignedStore(Constant::getAllOnesValue(bytes),
+                          b_.CreateGEP(b_.getInt8Ty(), bits, b_.CreateLShr(group.offset, 3)),
+                          Align{1}, /*isVolatile=*/true);
+    b_.CreateBr(after);
+    b_.SetInsertPoint(shifted);
+  }
+  for_initialized_bits(group, false, [&](Value* at, Value* bits, Value* shift) {
     Value* load = b_.CreateAlignedLoad(b_.getInt64Ty(), at, Align{1}, /*isVolatile=*/true);
     b_.CreateAlignedStore(b_.CreateOr(load, b_.CreateShl(bits, shift)), at, Align{1},
                           /*isVolatile=*/true);
   });
+  if (!after) return;
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
 }
 
 /// Whether no access of another thread that a word of a row holds is unordered. As Quiet in
@@ -237,7 +316,8 @@ void CheckEmitter::store_to_row(Value* value, Value* row, std::size_t offset) {
 }
 
 Value* CheckEmitter::first_row(const Group& group) {
-  Value* index = b_.CreateMul(b_.CreateLShr(group.offset, 5), b_.getInt64(sizeof(CheckRow)));
+  static_assert(sizeof(CheckRow) == 4 * touch::kRowWords);
+  Value* index = b_.CreateAnd(group.offset, b_.getInt64(~std::uint64_t{sizeof(CheckRow) - 1}));
   return b_.CreateGEP(b_.getInt8Ty(),
                       field_of(group.range, b_.getPtrTy(), offsetof(CheckRange, rows)), index);
 }
@@ -313,7 +393,7 @@ void CheckEmitter::emit_rows(const Group& group, BasicBlock* after, BasicBlock* 
       b_.CreateICmpEQ(b_.CreateAnd(group.offset, b_.getInt64(kRow - 1)), b_.getInt64(0));
   is_aligned = b_.CreateAnd(is_aligned, is_known_site(group));
   if (!group.sets_initialized && (plan_.check & kInit) != 0)
-    is_aligned = b_.CreateAnd(is_aligned, is_initialized(group));
+    is_aligned = b_.CreateAnd(is_aligned, is_initialized(group, /*aligned=*/true));
   branch(is_aligned, aligned, other);
   b_.SetInsertPoint(aligned);
   Value* first = first_row(group);
@@ -325,14 +405,7 @@ void CheckEmitter::emit_rows(const Group& group, BasicBlock* after, BasicBlock* 
     read.push_back(load_from_row(row(r), word, offsetof(CheckRow, read)));
   if (!writes) {
     BasicBlock* unsettled = new_block("unsettled");
-    Value* settled = b_.CreateOr(of_context(word, offsetof(BlockContext, check_now)),
-                                 b_.getInt64(touch::kDetailed | touch::kSettled));
-    Value* differ = nullptr;
-    for (Value* found : read) {
-      Value* differs = b_.CreateXor(found, settled);
-      differ = differ ? b_.CreateOr(differ, differs) : differs;
-    }
-    b_.CreateCondBr(b_.CreateICmpEQ(differ, b_.getInt64(0)), after, unsettled);
+    b_.CreateCondBr(are_settled(read), after, unsettled);
     b_.SetInsertPoint(unsettled);
   }
   Value* base = own_word(std::uint64_t{shift} << touch::kShiftShift);
@@ -343,13 +416,65 @@ void CheckEmitter::emit_rows(const Group& group, BasicBlock* after, BasicBlock* 
     Value* both = b_.CreateAnd(is_quiet(group, write, own[r]), is_quiet(group, read[r], own[r]));
     quiet = quiet ? b_.CreateAnd(quiet, both) : both;
   }
-  branch(quiet, update, other);
-  b_.SetInsertPoint(update);
+  BasicBlock* const second = writes ? other : new_block("second");
+  branch(quiet, update, second);
   Value* site = b_.getInt16(static_cast<std::uint16_t>(number(group.call, kSite)));
+  if (!writes) {
+    b_.SetInsertPoint(second);
+    emit_second_reader(group, first, read, own, after, other);
+  }
+  b_.SetInsertPoint(update);
   for (std::uint64_t r = 0; r < count; ++r) {
     store_to_row(own[r], row(r), writes ? offsetof(CheckRow, write) : offsetof(CheckRow, read));
     store_to_row(site, row(r),
                  writes ? offsetof(CheckRow, write_site) : offsetof(CheckRow, read_site));
+  }
+  b_.CreateBr(after);
+}
+
+/// Whether rows whose words these are need no more reads in this interval.
+Value* CheckEmitter::are_settled(ArrayRef<Value*> reads) {
+  Value* settled = b_.CreateOr(of_context(b_.getInt64Ty(), offsetof(BlockContext, check_now)),
+                               b_.getInt64(touch::kSettled));
+  Value* differ = nullptr;
+  for (Value* found : reads) {
+    Value* differs = b_.CreateXor(found, settled);
+    differ = differ ? b_.CreateOr(differ, differs) : differs;
+  }
+  return b_.CreateICmpEQ(b_.CreateAnd(differ, b_.getInt64(touch::kSettledMask)), b_.getInt64(0));
+}
+
+/// Another lane group has read the same elements in this interval, and nothing wrote them: as
+/// check_rows() in check/lane_race.cpp.
+void CheckEmitter::emit_second_reader(const Group& group, Value* first, ArrayRef<Value*> read,
+                                      ArrayRef<Value*> own, BasicBlock* after, BasicBlock* other) {
+  Type* const word = b_.getInt64Ty();
+  constexpr std::uint64_t kKind = touch::kDetailed | touch::kUniform | touch::kSettled;
+  BasicBlock* const settle = new_block("settle");
+  Value* now = of_context(word, offsetof(BlockContext, check_now));
+  const auto row = [&](std::size_t r) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), first, r * sizeof(CheckRow));
+  };
+  Value* fine = nullptr;
+  for (std::size_t r = 0; r < read.size(); ++r) {
+    Value* kind = b_.CreateAnd(b_.CreateXor(read[r], own[r]), b_.getInt64(kKind));
+    Value* is_second =
+        b_.CreateAnd(b_.CreateICmpEQ(kind, b_.getInt64(0)), b_.CreateICmpUGE(read[r], now));
+    Value* write = load_from_row(row(r), word, offsetof(CheckRow, write));
+    is_second = b_.CreateAnd(is_second, is_quiet(group, write, nullptr));
+    fine = fine ? b_.CreateAnd(fine, is_second) : is_second;
+  }
+  branch(fine, settle, other);
+  b_.SetInsertPoint(settle);
+  Type* const half = b_.getInt16Ty();
+  Value* site = b_.getInt16(static_cast<std::uint16_t>(number(group.call, kSite)));
+  for (std::size_t r = 0; r < read.size(); ++r) {
+    store_to_row(read[r], row(r), offsetof(CheckRow, other_read));
+    store_to_row(load_from_row(row(r), half, offsetof(CheckRow, read_site)), row(r),
+                 offsetof(CheckRow, other_read_site));
+    store_to_row(b_.CreateOr(own[r], b_.getInt64(touch::kSettled)), row(r),
+                 offsetof(CheckRow, read));
+    store_to_row(site, row(r), offsetof(CheckRow, read_site));
   }
   b_.CreateBr(after);
 }
@@ -499,28 +624,93 @@ void CheckEmitter::call_routine(CallInst& call, Value* lanes, Value* first_threa
       ->addFnAttr(Attribute::NoMerge);
 }
 
+/// The routine for a group. `first`: the address of lane 0, unless addresses are varying.
+void CheckEmitter::call_routine(CallInst& call, Value* first) {
+  Value* address = call.getArgOperand(kAddress);
+  Value* none = ConstantPointerNull::get(b_.getPtrTy());
+  const Shape s = shape(address);
+  if (s.kind > Shape::Strided) {
+    b_.CreateStore(spill(vec(address), "addresses"), field(offsetof(LaneAccess, addresses)));
+  } else {
+    const std::int64_t stride = s.kind == Shape::Strided ? s.stride : 0;
+    b_.CreateStore(first, field(offsetof(LaneAccess, address)));
+    b_.CreateStore(b_.getInt64(static_cast<std::uint64_t>(stride)),
+                   field(offsetof(LaneAccess, stride)));
+    b_.CreateStore(none, field(offsetof(LaneAccess, addresses)));
+  }
+  const bool valued = (plan_.check & kRace) != 0 && (number(call, kFlags) & kHasValue) != 0;
+  b_.CreateStore(valued ? spill(vec(call.getArgOperand(kValue)), "values") : none,
+                 field(offsetof(LaneAccess, values)));
+  call_routine(call, lanes_on(), parts_.instructions.first_thread(),
+               scalar(call.getArgOperand(kRoot)));
+}
+
+/// The accesses after this one, in its basic block, that are compared with the same range and lie
+/// at constant distances from it.
+SmallVector<CheckEmitter::Neighbor, 8> CheckEmitter::neighbors(CallInst& call) {
+  constexpr std::int64_t kMostBytes = 1 << 16;
+  const Shape own = shape(call.getArgOperand(kAddress));
+  const auto [base, start] = base_of(call.getArgOperand(kAddress));
+  SmallVector<Neighbor, 8> all;
+  if (own.kind > Shape::Strided || number(call, kRange) >= kCheckRanges) return all;
+  for (Instruction* i = call.getNextNode(); i && lets_pass(*i); i = i->getNextNode()) {
+    auto* const other = dyn_cast<CallInst>(i);
+    if (!other || other->getCalledFunction() != call.getCalledFunction()) continue;
+    if (!isa<ConstantInt>(other->getArgOperand(kBytes)) || !is_checked(*other)) continue;
+    const bool same = all_of(
+        ArrayRef<Argument>{kRoot, kRange, kVariableOffset, kVariableBytes},
+        [&](Argument which) { return other->getArgOperand(which) == call.getArgOperand(which); });
+    const Shape shape_of_other = shape(other->getArgOperand(kAddress));
+    const auto [its_base, its_start] = base_of(other->getArgOperand(kAddress));
+    if (!same || its_base != base || shape_of_other.kind != own.kind ||
+        shape_of_other.stride != own.stride || together_.contains(other))
+      continue;
+    if (std::abs(its_start - start) < kMostBytes) all.push_back({other, its_start - start});
+  }
+  return all;
+}
+
+/// Memory checks of several accesses: one comparison of all of their bytes.
+void CheckEmitter::emit_together(CallInst& call, ArrayRef<Neighbor> others) {
+  Value* const lane0 = scalar(call.getArgOperand(kAddress));
+  const Shape s = shape(call.getArgOperand(kAddress));
+  const std::int64_t last =
+      s.kind == Shape::Strided ? s.stride * static_cast<std::int64_t>(width_ - 1) : 0;
+  const auto bytes_of = [](const CallInst& one) {
+    return static_cast<std::int64_t>(number(one, kBytes));
+  };
+  std::int64_t low = 0, end = bytes_of(call);
+  for (const Neighbor& other : others) {
+    low = std::min(low, other.distance);
+    end = std::max(end, other.distance + bytes_of(*other.call));
+    together_.insert(other.call);
+  }
+  low += std::min<std::int64_t>(last, 0);
+  end += std::max<std::int64_t>(last, 0);
+  const auto at = [&](std::int64_t distance) {
+    return b_.CreateAdd(lane0, b_.getInt64(static_cast<std::uint64_t>(distance)));
+  };
+  unless(is_inside(call, at(low), static_cast<std::uint64_t>(end - low)), [&] {
+    const DebugLoc line = b_.getCurrentDebugLocation();
+    const auto one = [&](CallInst& access, std::int64_t distance) {
+      b_.SetCurrentDebugLocation(access.getDebugLoc());
+      Value* inside = is_inside(access, at(distance + std::min<std::int64_t>(last, 0)),
+                                static_cast<std::uint64_t>(bytes_of(access) + std::abs(last)));
+      unless(inside, [&] { call_routine(access, at(distance)); });
+    };
+    one(call, 0);
+    for (const Neighbor& other : others) one(*other.call, other.distance);
+    b_.SetCurrentDebugLocation(line);
+  });
+}
+
 void CheckEmitter::emit_access(CallInst& call) {
-  if (!is_checked(call)) return;
+  if (!is_checked(call) || together_.erase(&call)) return;
   if (!isa<ConstantInt>(call.getArgOperand(kBytes)))
     return refuse("check mode: an access of variable size");
   Value* address = call.getArgOperand(kAddress);
   const auto slow = [&] {
-    Value* none = ConstantPointerNull::get(b_.getPtrTy());
-    const Shape s = shape(address);
-    if (s.kind > Shape::Strided) {
-      b_.CreateStore(spill(vec(address), "addresses"), field(offsetof(LaneAccess, addresses)));
-    } else {
-      const std::int64_t stride = s.kind == Shape::Strided ? s.stride : 0;
-      b_.CreateStore(scalar(address), field(offsetof(LaneAccess, address)));
-      b_.CreateStore(b_.getInt64(static_cast<std::uint64_t>(stride)),
-                     field(offsetof(LaneAccess, stride)));
-      b_.CreateStore(none, field(offsetof(LaneAccess, addresses)));
-    }
-    const bool valued = (plan_.check & kRace) != 0 && (number(call, kFlags) & kHasValue) != 0;
-    b_.CreateStore(valued ? spill(vec(call.getArgOperand(kValue)), "values") : none,
-                   field(offsetof(LaneAccess, values)));
-    call_routine(call, lanes_on(), parts_.instructions.first_thread(),
-                 scalar(call.getArgOperand(kRoot)));
+    call_routine(call, shape(address).kind > Shape::Strided ? nullptr : scalar(address));
   };
   if (has_state()) {
     const Shape s = shape(address);
@@ -538,6 +728,7 @@ void CheckEmitter::emit_access(CallInst& call) {
     return;
   }
   if (number(call, kRange) >= kCheckRanges) return slow();
+  if (const auto others = neighbors(call); !others.empty()) return emit_together(call, others);
   unless(is_inside(call), slow);
 }
 

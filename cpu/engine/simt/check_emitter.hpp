@@ -2,6 +2,8 @@
 // cpu/engine/simt/check_emitter.hpp: the tests of check mode.
 #pragma once
 
+#include <llvm/ADT/DenseSet.h>
+
 #include <functional>
 
 #include "cpu/engine/simt/emit_state.hpp"
@@ -42,13 +44,18 @@ class CheckEmitter : public EmitterPart {
   bool unless_known(Group, const std::function<void()>& slow);
   void emit_read_only(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* check);
   void emit_rows(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* other);
+  Value* are_settled(llvm::ArrayRef<Value*> reads);
+  void emit_second_reader(const Group&, Value* first, llvm::ArrayRef<Value*> read,
+                          llvm::ArrayRef<Value*> own, llvm::BasicBlock* after,
+                          llvm::BasicBlock* other);
   void emit_uniform(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* other);
   void branch_to_settled(const Group&, llvm::BasicBlock* yes, llvm::BasicBlock* no);
   void branch(Value* condition, llvm::BasicBlock* likely, llvm::BasicBlock* unlikely);
   Value* field_of(Value* range, llvm::Type*, std::size_t offset);
   Value* of_context(llvm::Type*, std::size_t offset);
-  void for_initialized_bits(const Group&, const std::function<void(Value*, Value*, Value*)>& visit);
-  Value* is_initialized(const Group&);
+  void for_initialized_bits(const Group&, bool aligned,
+                            const std::function<void(Value*, Value*, Value*)>& visit);
+  Value* is_initialized(const Group&, bool aligned = false);
   void set_initialized(const Group&);
   Value* is_quiet(const Group&, Value* found, Value* own);
   Value* is_known_site(const Group&);
@@ -61,7 +68,15 @@ class CheckEmitter : public EmitterPart {
                       const std::function<void()>& slow);
   /// Emits `slow` where `inside` is false.
   void unless(Value* inside, const std::function<void()>& slow);
-  Value* field(std::size_t offset);  ///< of the LaneAccess in the frame
+  struct Neighbor {
+    llvm::CallInst* call;
+    std::int64_t distance;
+  };
+  llvm::SmallVector<Neighbor, 8> neighbors(llvm::CallInst&);
+  void emit_together(llvm::CallInst&, llvm::ArrayRef<Neighbor>);
+  void call_routine(llvm::CallInst&, Value* first);
+  llvm::DenseSet<const llvm::CallInst*> together_;  ///< their checks were part of an earlier one
+  Value* field(std::size_t offset);                 ///< of the LaneAccess in the frame
   void call_routine(llvm::CallInst&, Value* lanes, Value* first_thread, Value* root);
   llvm::FunctionCallee routine(llvm::StringRef name, llvm::ArrayRef<llvm::Type*> arguments);
 };

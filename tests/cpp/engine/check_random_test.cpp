@@ -18,7 +18,7 @@ constexpr unsigned kThreads = 64, kWords = 128, kRounds = 3;
 /// One line of a kernel: an access of the threads that a predicate selects, or a barrier.
 struct Line {
   enum Kind { read, write, atomic, barrier, warp_barrier } kind;
-  enum Index { dense, swapped, one_word, by_group, strided, shifted } index = dense;
+  enum Index { dense, swapped, one_word, by_group, strided, shifted, repeated } index = dense;
   enum Who { all, first, one, last, odd } who = all;
   bool global = false;
   bool own_part = false;       ///< of device memory: each block has its own
@@ -49,6 +49,7 @@ struct Line {
     if (index == by_group) i = t / number;
     if (index == strided) i = t * number;
     if (index == shifted) i = t + number;
+    if (index == repeated) i = t % number;
     return i * words % kWords + (own_part ? block * kWords : 0);
   }
   /// Leaves the byte offset of the element in %r6.
@@ -60,6 +61,7 @@ struct Line {
     if (index == by_group) text = "div.u32 %r5, %r2, " + n + ";";
     if (index == strided) text = "mul.lo.u32 %r5, %r2, " + n + ";";
     if (index == shifted) text = "add.u32 %r5, %r2, " + n + ";";
+    if (index == repeated) text = "and.b32 %r5, %r2, " + std::to_string(number - 1) + ";";
     text += " mul.lo.u32 %r5, %r5, " + std::to_string(words) + "; and.b32 %r5, %r5, " +
             std::to_string(kWords - 1) + ";";
     if (own_part) text += " mad.lo.u32 %r5, %r0, " + std::to_string(kWords) + ", %r5;";
@@ -205,7 +207,7 @@ std::vector<Line> random_lines(std::mt19937& random) {
     line.kind = static_cast<Line::Kind>(pick(8) < 4    ? Line::read
                                         : pick(4) != 0 ? Line::write
                                                        : Line::atomic);
-    line.index = static_cast<Line::Index>(pick(6));
+    line.index = static_cast<Line::Index>(pick(7));
     line.who = pick(2) == 0 ? Line::all : static_cast<Line::Who>(pick(5));
     line.global = global && pick(3) != 0;
     line.own_part = line.global && pick(2) == 0;
@@ -223,6 +225,9 @@ std::vector<Line> random_lines(std::mt19937& random) {
         break;
       case Line::strided:
         line.number = 2 + pick(3);
+        break;
+      case Line::repeated:  // several lane groups access the same rows
+        line.number = std::array{8U, 16U, 32U}[pick(3)];
         break;
       default:
         line.number = std::array{1U, 8U, 16U, 64U}[pick(4)];

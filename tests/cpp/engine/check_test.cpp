@@ -125,6 +125,37 @@ TEST_F(Check, RacesAfterRepeatedAccessesToTheSameRowsAreFound) {
   finds("all", kernel(loop + kWrite + kRead), {"data race"}, {2});
 }
 
+// A row keeps the reads of two lane groups: a write by the last of them races with the first.
+// promise: Check mode finds data races and names both accesses
+// promise: Check mode reports nothing for correct kernels
+TEST_F(Check, RacesWithRowsThatSeveralLaneGroupsReadAreFound) {
+  // Rounds of reads, so that generated code handles them; the last threads then write what all
+  // read.
+  const auto text = [](const std::string& words, const std::string& first, const std::string& sync,
+                       const std::string& space) {
+    const bool global = space == "global";
+    return kernel("and.b32 %r5, %r2, " + words + "; st.shared.u32 [%r4], %r2; bar.sync 0;\n" +
+                  (global ? "mul.wide.u32 %rd3, %r5, 4; add.u64 %rd3, %rd0, %rd3;\n"
+                          : "mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6;\n") +
+                  "mov.u32 %r10, 0; mov.u32 %r11, 0;\n L: bar.sync 0;\n .loc 1 5 1\n ld." + space +
+                  ".u32 %r7, [" + (global ? "%rd3" : "%r6") + "]; add.u32 %r11, %r11, %r7;\n" +
+                  "add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 4; @%p1 bra L;\n" + sync +
+                  "setp.lt.u32 %p1, %r2, " + first + "; @%p1 bra E;\n .loc 1 9 1\n st." + space +
+                  ".u32 [" + (global ? "%rd3" : "%r6") +
+                  "], %r11;\n E: st.global.u32 [%rd1+4096], " + "%r11;\n");
+  };
+  for (const auto& [kinds, space] : {std::pair{"all", "shared"}, std::pair{"race", "global"}}) {
+    SCOPED_TRACE(space);
+    const std::vector<std::string> parts = {"data race", "kernel.cu:5", "kernel.cu:9"};
+    finds(kinds, text("31", "32", "", space), parts);
+    finds(kinds, text("7", "56", "", space), parts);
+    clean(kinds, text("31", "32", kBarrier, space));
+    // A warp barrier orders both groups of a warp before the write, but not those of another one.
+    clean(kinds, text("15", "16", "bar.warp.sync 0xffffffff;\n", space), {1}, {32});
+    finds(kinds, text("31", "32", "bar.warp.sync 0xffffffff;\n", space), parts);
+  }
+}
+
 // promise: Check mode finds data races and names both accesses
 TEST_F(Check, RacesOnElementsOfEightBytesAreFound) {
   const std::string write =
@@ -223,6 +254,32 @@ TEST_F(Check, AccessesOutsideSharedAndLocalArraysAreFound) {
         kernel(local +
                "st.local.u32 [%rd6], 3; ld.local.u32 %r5, [%rd5]; st.global.u32 [%rd1], %r5;"),
         {"out-of-bounds access", "local array of 64 bytes"}, {1}, {17});
+}
+
+// Memory checks compare accesses at constant distances together: each of them is found, and named.
+// promise: Check mode finds accesses out of bounds, into a neighbouring allocation and after the
+// free promise: Check mode reports nothing for correct kernels
+TEST_F(Check, EachOfSeveralAccessesAtConstantDistancesIsFound) {
+  // Threads 0 to 63 access s[tid + distance] of 128 words.
+  const auto text = [](const std::vector<int>& distances, bool uniform) {
+    std::string body = "st.shared.u32 [%r4], %r2; st.shared.u32 [%r4+256], %r2; bar.sync 0;\n";
+    if (uniform) body += "mov.u32 %r4, s; and.b32 %r5, %r1, 64; add.u32 %r4, %r4, %r5;\n";
+    body += "mov.u32 %r7, 0;\n";
+    for (std::size_t i = 0; i < distances.size(); ++i)
+      body += ".loc 1 " + std::to_string(i + 5) + " 1\n ld.shared.u32 %r6, [%r4+" +
+              std::to_string(4 * distances[i]) + "]; add.u32 %r7, %r7, %r6;\n";
+    return kernel(body + "st.global.u32 [%rd1], %r7;\n");
+  };
+  for (const char* kinds : {"memory", "all"}) {
+    clean(kinds, text({0, 1, 64, 2, 33}, false));
+    finds(kinds, text({0, 1, 65, 2, 33}, false), {"out-of-bounds access", "kernel.cu:7"});
+    finds(kinds, text({0, 1, 64, 2, 33, 70}, false), {"out-of-bounds access", "kernel.cu:10"});
+    finds(kinds, text({3, -1, 2}, false),
+          {"out-of-bounds access", "kernel.cu:6", "thread (0, 0, 0)"});
+    clean(kinds, text({0, 111, 5}, true));  // from word 16 on
+    finds(kinds, text({0, 112, 5}, true), {"out-of-bounds access", "kernel.cu:6"});
+    finds(kinds, text({0, 5, -17}, true), {"out-of-bounds access", "kernel.cu:7"});
+  }
 }
 
 // promise: Check mode finds barriers that threads miss or confuse

@@ -25,6 +25,8 @@
 #include <regex>
 #include <sstream>
 
+#include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/jit/instrument.hpp"
 #include "cpu/engine/nan/canonical_select.hpp"
 #include "cpu/engine/nan/min_max.hpp"
 #include "cpu/engine/nan/saturating_convert.hpp"
@@ -62,8 +64,9 @@ std::unique_ptr<TargetMachine> machine(const char* cpu,
       target->createTargetMachine(triple, cpu, "", TargetOptions{}, Reloc::PIC_)};
 }
 
+/// `check`: of check::Kinds.
 Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 block,
-             TargetMachine& target) {
+             TargetMachine& target, unsigned check = 0) {
   cucpu::ptx::Diagnostics diagnostics{"test"};
   auto parsed = cucpu::ptx::parse(ptx, diagnostics);
   EXPECT_FALSE(diagnostics.failed()) << diagnostics.log();
@@ -71,13 +74,16 @@ Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 bloc
   LLVMContext context;
   cucpu::TranslateOptions options;
   options.native_half = false;
+  options.shared_variables = check != 0;
   auto translation = cucpu::pipeline::thread_code(modules, context, options);
   Module& module = *translation.module;
+  if (check != 0) cucpu::instrument(module, /*lanes=*/true);
   module.setTargetTriple(target.getTargetTriple().str());
   module.setDataLayout(target.createDataLayout());
   cucpu::simt::Options how;
   how.block = block;
   how.target = &target;
+  how.check = check;
   auto made = cucpu::pipeline::vectorize(*module.getFunction(kernel), how);
   EXPECT_EQ(made.report.refusal, "") << kernel;
   if (!made.function) return {made.report, ""};
@@ -154,6 +160,30 @@ void look(const char* cpu, const std::string& registers) {
 
 TEST(SimtTargets, Avx2CodeOfTheTenKernelsWorksOnYmmRegisters) { look("x86-64-v3", "ymm"); }
 TEST(SimtTargets, Avx512CodeOfTheTenKernelsWorksOnZmmRegisters) { look("x86-64-v4", "zmm"); }
+
+// Check mode keeps vector code: only the checks of an access are scalar, one for a lane group.
+TEST(SimtTargets, CheckedCodeWorksOnWholeRegisters) {
+  using namespace cucpu::check;
+  const std::string ptx = ten();
+  for (const auto& [cpu, registers] :
+       {std::pair{"x86-64-v3", "ymm"}, std::pair{"x86-64-v4", "zmm"}}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    for (const Row& row : kRows) {
+      const std::string name = row.kernel;
+      if (name != "saxpy" && name != "matmul" && name != "reduce") continue;
+      SCOPED_TRACE(name + " on " + cpu);
+      const Made plain = compile(ptx, name, row.block, *target);
+      const Made checked = compile(ptx, name, row.block, *target, kMemory | kRace | kInit | kSync);
+      EXPECT_GE(checked.report.width, 8U);
+      EXPECT_GE(count(checked.assembly,
+                      "(" + std::string{row.vector} + ")[a-z0-9]*\t[^\n]*%" + registers),
+                1U);
+      EXPECT_GE(count(checked.assembly, "cucpu_rt_check_lanes"), 2U);
+      EXPECT_EQ(count(plain.assembly, "cucpu_rt_check"), 0U);
+    }
+  }
+}
 
 // With one register per value, an AVX2 pipeline waits for results; with two, sixteen registers are
 // soon too few.

@@ -12,7 +12,6 @@ ON_GPU = os.environ.get("CUCORE_DEVICE", "cpu") == "gpu"
 
 PROLOGUE = r'''
 import ctypes, os, signal, sys, threading, time
-import numpy as np
 from cuda.bindings import driver
 from cuda.core import Device, LaunchConfig, ObjectCode, launch
 from cuda.core import CUDAError
@@ -57,7 +56,8 @@ start()
 def run(
     code: str, environment: dict[str, str] | None = None, prefix: list[str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    program = PROLOGUE + textwrap.dedent(code)
+    # Most programs do not need NumPy, whose import takes longer than everything else that they do.
+    program = ("import numpy as np\n" if "np." in code else "") + PROLOGUE + textwrap.dedent(code)
     return subprocess.run(
         [*(prefix or []), sys.executable, "-c", program],
         capture_output=True,

@@ -67,6 +67,46 @@ PRELUDE = """
         box.WidthInBytes, box.Height, box.Depth = 4 * width, height, depth
         result_of(driver.cuMemcpy3D(box) if stream is None else driver.cuMemcpy3DAsync(box, int(stream.handle)))
 
+    # Arrays whose memory is mapped later, as one box; and external memory: a file of 1 MiB.
+    SPARSE, DEFERRED = 0x40, 0x80
+    def pool():
+        wanted = driver.CUmemAllocationProp()
+        wanted.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        wanted.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        wanted.allocFlags.usage = driver.CU_MEM_CREATE_USAGE_TILE_POOL
+        return result_of(driver.cuMemCreate(1 << 21, wanted, 0))
+    def map_tiles(array, memory=None, height=4, tile=0):
+        box = driver.CUarrayMapInfo()
+        box.resourceType, box.resource.array = driver.CUresourcetype.CU_RESOURCE_TYPE_ARRAY, array
+        kinds = driver.CUarraySparseSubresourceType
+        box.subresourceType = kinds.CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL
+        part = box.subresource.sparseLevel
+        part.extentWidth, part.extentHeight, part.extentDepth = 64, height, 1
+        box.memOperationType = driver.CUmemOperationType(1 if memory is not None else 2)
+        box.memHandleType = driver.CUmemHandleType.CU_MEM_HANDLE_TYPE_GENERIC
+        box.memHandle.memHandle, box.offset, box.deviceBitMask = memory or 0, tile << 16, 1
+        result_of(driver.cuMemMapArrayAsync([box], 1, int(stream.handle)))
+        stream.sync()
+    PAGE = os.sysconf("SC_PAGE_SIZE")
+    def external_memory():
+        global file
+        file = os.memfd_create("picture")
+        os.ftruncate(file, 1 << 20)
+        wanted = driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC()
+        wanted.type = driver.CUexternalMemoryHandleType.CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD
+        wanted.handle.fd, wanted.size = os.dup(file), 1 << 20
+        return result_of(driver.cuImportExternalMemory(wanted))
+    def external_mipmaps():
+        wanted = driver.CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC()
+        layout = wanted.arrayDesc
+        layout.Width, layout.Height, layout.NumChannels, layout.Flags = 64, 64, 1, SURFACE
+        layout.Format, wanted.numLevels = driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32, 3
+        return result_of(driver.cuExternalMemoryGetMappedMipmappedArray(external_memory(), wanted))
+    def external_buffer():
+        part = driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC()
+        part.offset, part.size = 0, 1 << 20
+        return int(result_of(driver.cuExternalMemoryGetMappedBuffer(external_memory(), part)))
+
     def level(mipmaps, number):
         return result_of(driver.cuMipmappedArrayGetLevel(mipmaps, number))
 
@@ -171,6 +211,24 @@ UNWRITTEN = {
         "mov.f32 %f0, 0f3F000000; mov.f32 %f1, 0f40000000;" + fetch("2d", "%f0, %f0", "f32", level=", %f1"),
         ("memory of an array", "thread (0, 0, 0)"),
     ),
+    "a tile of a sparse array": (
+        "array = array_of(flags=SPARSE); map_tiles(array, pool()); write(array, height=4, width={}); image = texture_of(array)",
+        ("20", "64"),
+        ROW,
+        ("memory of an array", "thread (20, 0, 0)"),
+    ),
+    "an array with deferred mapping": (
+        "array = array_of(flags=DEFERRED); map_tiles(array, pool()); write(array, y={}); image = texture_of(array)",
+        ("2", "1"),
+        ROW,
+        ("memory of an array", "thread (0, 0, 0)"),
+    ),
+    "a page of external memory": (
+        "image = texture_of(level(external_mipmaps(), 0)); os.pwrite(file, bytes(PAGE), {} * PAGE)",
+        ("1", "0"),
+        ROW,
+        ("memory of an array", "thread (0, 0, 0)"),
+    ),
     "a texel of a 3D array": (
         "array = array_of(depth=3); write(array, z={}, height=4); image = texture_of(array)",
         ("0", "2"),
@@ -189,6 +247,35 @@ def test_fetch_of_uninitialized_texels_is_reported(name: str, width: str) -> Non
     work = f"start({body!r} + USE, image)"
     finds("init", setup.format(wrong), work, "uninitialized read", "4-byte texture fetch", *parts, width=width)
     is_silent("all", setup.format(right), work, width=width)
+
+
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
+@pytest.mark.parametrize("width", WIDTHS)
+def test_tiles_that_read_as_zeros_or_that_others_may_have_written_are_not_reported(width: str) -> None:
+    work = f"start({ROW!r} + USE, image)"
+    array = "array = array_of(flags=SPARSE); image = texture_of(array)\n"
+    is_silent("all", array, work, width=width)  # no memory: zeros
+    is_silent("all", array + "map_tiles(array, pool()); map_tiles(array)", work, width=width)  # no memory any more
+    # The memory keeps its data when it is unmapped, and a second mapping can write it.
+    is_silent("all", array + "memory = pool(); map_tiles(array, memory); write(array, y=1)\n"
+              "map_tiles(array); map_tiles(array, memory)", work, width=width)  # fmt: skip
+    second = (
+        array + "memory = pool(); map_tiles(array, memory); other = array_of(flags=SPARSE); map_tiles(other, memory"
+    )
+    is_silent("all", second + "); write(other, y=1)", work, width=width)
+    finds("init", second + ", tile=1); write(other, y=1)", work, "uninitialized memory of an array", width=width)
+    finds("init", second + "); map_tiles(array, memory, tile=1)", work, "uninitialized memory of an array", width=width)
+
+
+@pytest.mark.promise("Check mode finds reads of uninitialized memory")
+@pytest.mark.promise("Check mode reports nothing for correct kernels")
+@pytest.mark.parametrize("width", WIDTHS)
+def test_read_of_external_memory_is_reported_if_nobody_has_touched_the_page(width: str) -> None:
+    setup = "memory = external_buffer()"
+    work = "start('add.u64 %rd0, %rd0, %rd9; ld.global.u32 %r5, [%rd0];' + USE, memory)"
+    finds("init", setup, f"os.pwrite(file, bytes(256), PAGE); {work}", "uninitialized device memory", width=width)
+    is_silent("all", setup, f"os.pwrite(file, bytes(256), 0); {work}", width=width)
+    is_silent("all", setup, f"driver.cuMemsetD32(memory, 7, 64); {work}", width=width)
 
 
 @pytest.mark.promise("Check mode finds races and uninitialized texels of textures and surfaces")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 from fractions import Fraction
 
@@ -309,11 +310,15 @@ def _near_least(rng: Random, count: int, operand: Operand, before: list[np.ndarr
 
 def inputs(form: Form) -> np.ndarray:
     """The operand cells of a form: one row per operand, one 64-bit cell per thread."""
-    count = form.cases
-    columns = []
-    for k, operand in enumerate(form.operands):
+    return _inputs(form.cases, tuple(form.operands))
+
+
+@functools.cache
+def _inputs(count: int, operands: tuple[Operand, ...]) -> np.ndarray:
+    columns: list[np.ndarray] = []
+    for k, operand in enumerate(operands):
         # Equal types have equal values for every instruction, so that forms can be compared.
-        seed = zlib.crc32(f"{k} {operand.type}:{operand.kind} of {len(form.operands)}".encode())
+        seed = zlib.crc32(f"{k} {operand.type}:{operand.kind} of {len(operands)}".encode())
         if operand.kind == "nans":  # all combinations with the other operands' values
             choices = np.array(_nans(operand.type), dtype=np.uint64)
             columns.append(choices[np.arange(count) // len(choices) ** k % len(choices)])
@@ -321,11 +326,13 @@ def inputs(form: Form) -> np.ndarray:
         if operand.kind in LEAST:
             columns.append(_near_least(Random(seed), count, operand, columns))
             continue
-        column = _column(Random(seed), count, operand, len(form.operands))
-        if k and not operand.kind and operand.type == form.operands[0].type and operand.type in FLOATS:
+        column = _column(Random(seed), count, operand, len(operands))
+        if k and not operand.kind and operand.type == operands[0].type and operand.type in FLOATS:
             _relate(Random(seed + 1), column, columns[0], operand.type)
         columns.append(column)
-    return np.array(columns, dtype=np.uint64).reshape(len(columns), count)
+    cells = np.array(columns, dtype=np.uint64).reshape(len(columns), count)
+    cells.flags.writeable = False  # forms share them
+    return cells
 
 
 def _relate(rng: Random, column: np.ndarray, first: np.ndarray, type_: str) -> None:
