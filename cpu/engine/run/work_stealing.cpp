@@ -56,6 +56,10 @@ WorkStealingRanges::Range WorkStealingRanges::clusters_of(std::uint64_t first,
 // A packed range is the whole state, and no other memory is published through it: relaxed
 // operations suffice. Grid::finish publishes what blocks write.
 bool WorkStealingRanges::claim(unsigned slot, Range& range, std::uint64_t least) noexcept {
+  if (clusters_ == 1) {  // small launches
+    range = {0, 1};
+    return range_of(0).exchange(0, std::memory_order_relaxed) != 0;
+  }
   const unsigned own = in_order_ ? 0 : slot;
   if (own < slots_) {
     PackedRange& mine = range_of(own);
