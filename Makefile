@@ -55,9 +55,10 @@ bench: build     ## benchmarks on the CPU device, into docs/benchmarks: what cal
 	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --docs docs/benchmarks --name cpu --build $(BUILD) $(if $(NVIDIA),--nvidia $(NVIDIA))
 	@$(PYTHON) bench/run.py --null --pin --docs docs/benchmarks --name null --build $(BUILD)
 	@$(BENCH_PYTHON) bench/python/kernels.py --build $(BUILD) --markdown docs/benchmarks/kernels.md
-	@$(BENCH_PYTHON) bench/python/cores.py --native $(BUILD)/bench/cpp/kernels/libbench_native.so
+	@$(BENCH_PYTHON) bench/python/cores.py --native $(BUILD)/bench/cpp/kernels/libbench_native.so --docs docs/benchmarks/cores.md
 	@$(PYTHON) bench/python/first_result.py --docs docs/benchmarks/process.md
 	@$(PYTHON) bench/python/memory.py --docs docs/benchmarks/process.md $(if $(NVIDIA),--nvidia $(NVIDIA))
+	@-$(PYTHON) bench/python/tools_cost.py --docs docs/benchmarks/tools.md
 	@$(PYTHON) bench/python/threads.py --null $(BUILD)/bench/null_driver/libcucore_null.so
 
 bench-setup: setup ## Numba and PyOpenCL in a separate environment (build/bench-venv)

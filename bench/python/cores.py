@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How kernels of the CPU device scale over cores, beside native C++ with OpenMP.
 
-    python bench/python/cores.py [--cores 1,2,4] [--rounds N] [--library FILE] [--native FILE] [--json FILE] [kernel ...]
+    python bench/python/cores.py [--cores 1,2,4] [--rounds N] [--library FILE] [--native FILE] [--json FILE] [--docs docs/benchmarks/cores.md]
+                                 [kernel ...]
 
 Needs an installed cucore (a wheel or an install folder on the path), NVRTC, NumPy and a C++ compiler with OpenMP; no LLVM. For each number
 of cores a process is kept on that many cores, and both sides have that many threads. Both run in turns in the same memory, and every result
@@ -24,6 +25,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from tables import replace_table
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "bench/cpp/kernels"
@@ -147,6 +150,7 @@ def main() -> int:
     parser.add_argument("--library", type=Path, help="libcucore_cpu.so (default: that of the installed package)")
     parser.add_argument("--native", type=Path, help="libbench_native.so (default: compiled now)")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--docs", type=Path, help="writes the tables into this page, under the machine's architecture")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("kernels", nargs="*", help="parts of names; the ten when none is given")
     options = parser.parse_args()
@@ -167,10 +171,12 @@ def main() -> int:
         if options.native is None:
             options.native = compiled_native(Path(folder))
         found = {n: run_child(options, n) for n in counts}
-    print(f"{platform.machine()}, {most} processors, median of {options.rounds} rounds, wall time\n")
-    print(tables(found))
+    text = f"{platform.machine()}, {most} processors, median of {options.rounds} rounds, wall time.\n\n{tables(found)}"
+    print(text)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
+    if options.docs:
+        replace_table(options.docs, platform.machine(), text)
     return 0
 
 

@@ -116,7 +116,7 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     if options.docs:
-        replace_table(options.docs, "start", text)
+        replace_table(options.docs, f"first result, {platform.machine()}", text)
     return 0
 
 

@@ -119,7 +119,7 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     if options.docs:
-        replace_table(options.docs, "memory", text)
+        replace_table(options.docs, f"memory, {platform.machine()}", text)
     return 0
 
 

@@ -5,7 +5,9 @@
 
 Prints nanoseconds of wall time per launch of all threads together, and the throughput relative to one thread. With the null driver only the
 packages and the interpreter take time. An interpreter with the GIL runs one thread at a time, so its throughput does not grow; one without
-(3.13t, 3.14t) shows whether launches wait for each other in the packages. A free core per thread is needed.
+(3.13t, 3.14t) shows whether launches wait for each other. "shared": all threads launch one kernel with one LaunchConfig, so they compete for
+the reference counts of these objects in the interpreter. "own": each thread has a kernel and a LaunchConfig of its own, which leaves what the
+packages share. A free core per thread is needed.
 """
 
 from __future__ import annotations
@@ -17,20 +19,24 @@ import sys
 import threading
 import time
 from itertools import repeat
+from typing import Any
 
 from ptx import PTX
 
 LAUNCHES = 20_000
 
 
-def seconds(count: int) -> float:
+def seconds(count: int, is_shared: bool) -> float:
     """From the start of all threads until the last one has ended."""
     from cuda.core import Device, LaunchConfig, ObjectCode, launch
 
     device = Device(0)
     device.set_current()
-    kernel = ObjectCode.from_ptx(PTX.encode()).get_kernel("k3")
-    config = LaunchConfig(grid=1, block=32)
+
+    def objects() -> tuple[Any, Any]:
+        return ObjectCode.from_ptx(PTX.encode()).get_kernel("k3"), LaunchConfig(grid=1, block=32)
+
+    shared = objects()
     ready = threading.Barrier(count + 1)
     errors: list[BaseException] = []
     starts: list[float] = []  # taken by the threads: the main thread may be scheduled late
@@ -41,12 +47,14 @@ def seconds(count: int) -> float:
             device.set_current()
             stream = device.create_stream()
             buffer = device.allocate(4096, stream=stream)
+            kernel, config = shared if is_shared else objects()
+            call = launch  # a variable of this thread: the interpreter locks those of an enclosing function
             launch(stream, config, kernel, buffer, 1.0, 2)
             stream.sync()
             ready.wait()
             starts.append(time.perf_counter())
             for _ in repeat(None, LAUNCHES):
-                launch(stream, config, kernel, buffer, 1.0, 2)
+                call(stream, config, kernel, buffer, 1.0, 2)
             stream.sync()
             ends.append(time.perf_counter())
         except BaseException as error:
@@ -74,17 +82,20 @@ def main() -> int:
     if options.null:
         os.environ |= {"CUCORE_DEVICE": "cpu", "CUCORE_CPU_LIBRARY": os.path.abspath(options.null)}
     counts = [int(word) for word in options.threads.split(",")]
-    best = dict.fromkeys(counts, float("inf"))
+    best = {(count, is_shared): float("inf") for count in counts for is_shared in (True, False)}
     for _ in range(options.rounds):
-        for count in counts:
-            best[count] = min(best[count], seconds(count))
+        for count, is_shared in best:
+            best[count, is_shared] = min(best[count, is_shared], seconds(count, is_shared))
     is_locked = getattr(sys, "_is_gil_enabled", lambda: True)()
     print(f"Python {sys.version.split()[0]}, {'with' if is_locked else 'without'} the GIL, {os.cpu_count()} processors")
-    print(f"{'threads':>8}{'ns per launch':>16}{'throughput':>12}")
-    first = best[counts[0]] / counts[0]
+    print(f"{'threads':>8}{'shared, ns':>12}{'throughput':>12}{'own, ns':>12}{'throughput':>12}")
     for count in counts:
-        each = best[count] / count
-        print(f"{count:>8}{each / LAUNCHES * 1e9:>16.0f}{first / each:>12.2f}")
+        line = f"{count:>8}"
+        for is_shared in (True, False):
+            each = best[count, is_shared] / count
+            first = best[counts[0], is_shared] / counts[0]
+            line += f"{each / LAUNCHES * 1e9:>12.0f}{first / each:>12.2f}"
+        print(line)
     return 0
 
 

@@ -24,6 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tables import replace_table
+
 SOURCE = r"""
 extern "C" __global__ void saxpy(float* y, const float* x, float a, int n) {
   int i = threadIdx.x + blockIdx.x * blockDim.x;
@@ -210,7 +212,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--docs", metavar="FILE", help="writes the ratios between the markers of this page")
+    parser.add_argument("--docs", metavar="FILE", help="writes the ratios into this page, under the machine's architecture")
     parser.add_argument("--modes", help=f"of {', '.join(MODES)}; all of them by default")
     parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
     parser.add_argument("kernels", nargs="*", metavar="KERNEL")
@@ -248,10 +250,7 @@ def main() -> None:
         written = {names_of.get(key, key): times for key, times in best.items()}
         Path(arguments.json).write_text(json.dumps(written, indent=1) + "\n")
     if arguments.docs:
-        page = Path(arguments.docs)
-        before, _, rest = page.read_text().partition("<!-- start -->")
-        _, _, after = rest.partition("<!-- end -->")
-        page.write_text(f"{before}<!-- start -->\n{markdown(ratios, seeds, arguments.rounds)}\n<!-- end -->{after}")
+        replace_table(Path(arguments.docs), platform.machine(), markdown(ratios, seeds, arguments.rounds))
     if any(ratio > goal for _, goal, _, ratio in verdicts(ratios)):
         sys.exit(1)
 

@@ -149,6 +149,9 @@ class Launch {
   /// The number of threads that can usefully call work() at the same time.
   [[nodiscard]] virtual std::uint64_t parallelism() const noexcept = 0;
 
+  /// False when work() would find no block to start. May be out of date.
+  [[nodiscard]] virtual bool has_unstarted() const noexcept = 0;
+
   /// Stops running blocks at their next safepoint with this code; blocks not started are
   /// dropped.
   virtual void cancel(int code) noexcept = 0;

@@ -236,6 +236,7 @@ class GridLaunch final : public Launch, public FreeListAllocated {
     return last;
   }
   std::uint64_t parallelism() const noexcept override { return grid_.parallelism(); }
+  bool has_unstarted() const noexcept override { return grid_.has_unstarted(); }
   void cancel(int code) noexcept override { grid_.cancel(code); }
   const Fault* fault() const noexcept override { return grid_.fault(); }
 

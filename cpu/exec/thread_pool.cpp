@@ -3,6 +3,7 @@
 #include "cpu/exec/thread_pool.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <thread>
 #include <utility>
 
@@ -17,7 +18,7 @@ namespace {
 __attribute__((tls_model("initial-exec"))) thread_local bool t_worker = false;
 __attribute__((tls_model("initial-exec"))) thread_local Task* t_task = nullptr;
 
-// How long one idle worker spins before it sleeps: longer than the time between two launches of a
+// How long an idle worker spins before it sleeps: longer than the time between two launches of a
 // program.
 constexpr auto kSpin = std::chrono::microseconds{40};
 // When all workers are busy for this long while work waits, one more worker starts. Otherwise a
@@ -26,21 +27,19 @@ constexpr auto kStarved = std::chrono::milliseconds{5};
 constexpr unsigned kExtraMax = 256;
 // The usual time from a launch to the wait for it, for programs that wait at once.
 constexpr auto kSoon = std::chrono::microseconds{4};
-
-void relax() noexcept {
-#if defined(__aarch64__)
-  asm volatile("yield");
-#elif defined(__x86_64__)
-  asm volatile("pause");
-#endif
-}
+// Every thread that joins a grid brings so many others, while there are blocks to start: a small
+// grid ends before many threads have come, a large one has all of them after a few steps.
+constexpr unsigned kRecruits = 2;
+// A message to a worker on standby: look for work. Other messages are the address of a GridRun,
+// with a reference.
+constexpr std::uintptr_t kLook = 1;
 
 /// Spins before it blocks. The lock is held for some hundred instructions at a time, so spinning
 /// usually avoids the two system calls of a sleep and a wake-up at every launch of a small kernel.
 void spin_then_lock(std::unique_lock<std::mutex>& lock) {
-  for (int looks = 0; looks < 100; ++looks) {
+  for (int looks = 0; looks < 200; ++looks) {
     if (lock.try_lock()) return;
-    for (int i = 0; i < 16; ++i) relax();
+    relax();
   }
   lock.lock();
 }
@@ -57,13 +56,18 @@ std::unique_lock<std::mutex> ThreadPool::lock_mutex() {
 
 bool ThreadPool::on_worker() noexcept { return t_worker; }
 
-void ThreadPool::configure(unsigned threads) {
+void ThreadPool::configure(unsigned threads, unsigned cores) {
   const auto lock = lock_mutex();
   target_ = std::max(1u, threads);
+  if (cores == 0) cores = std::max(1u, std::thread::hardware_concurrency());
+  // Two more threads may spin: the worker that looks for all kinds of work, and a host thread that
+  // waits.
+  const unsigned others = std::max(2u, std::min(target_, cores)) - 2;
+  places_ = others < StandbyWorkers::kPlaces ? (std::uint64_t{1} << others) - 1 : ~std::uint64_t{0};
 }
 
 void ThreadPool::spawn(bool extra) {
-  start_detached_thread("cucore-worker", [this, extra, number = alive_, all = target_] {
+  start_detached_thread("cucore-worker", [this, extra, number = alive_.load(), all = target_] {
     stay_on_node(number, all);
     worker(extra);
   });
@@ -89,7 +93,9 @@ void ThreadPool::start_first() {
 }
 
 void ThreadPool::wake(unsigned wanted, std::unique_lock<std::mutex>&) noexcept {
-  for (unsigned coming = spinning_ + waking_; coming < wanted && sleeping_ > waking_; ++coming) {
+  for (unsigned coming = spinning_ + waking_; coming < wanted; ++coming) {
+    if (standby_.send(kLook)) continue;
+    if (sleeping_ <= waking_) return;
     ++waking_;
     sleep_.notify_one();
   }
@@ -122,7 +128,7 @@ void ThreadPool::post(Task& task) noexcept {
   ++ready_count_;
   work_.fetch_add(1, std::memory_order_release);
   if (spinning_ == 0) {
-    if (sleeping_ > waking_) {
+    if (sleeping_ > waking_ || !standby_.is_empty()) {
       wake(waking_ + 1, lock);
     } else if (sleeping_ == 0 && alive_ > 0) {  // all workers are busy
       const unsigned before = alive_;
@@ -162,25 +168,71 @@ bool ThreadPool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<
     }
     work_.fetch_sub(1, std::memory_order_relaxed);
     if (ready_count_ > 0 || !shared_.empty()) wake(1, lock);
-    if (ready_count_ > 0 && sleeping_ + spinning_ == 0) try_kick_monitor(lock);
+    if (ready_count_ > 0 && !has_idle()) try_kick_monitor(lock);
     return true;
   }
-  if (!shared_.empty()) {
-    grid = join(shared_.begin());
-    return true;
-  }
-  return false;
+  while (!shared_.empty() && !grid) grid = join(shared_.begin());
+  return static_cast<bool>(grid);
 }
 
-Ref<GridRun> ThreadPool::join(Shared::iterator grid) {
-  Ref<GridRun> run = *grid;
-  if (--run->helpers_left == 0) {  // the limit of helpers is reached
-    shared_.erase(grid);
-    work_.fetch_sub(1, std::memory_order_relaxed);
-  } else {
-    shared_.splice(shared_.end(), shared_, grid);  // round robin over all shared grids
+/// Null when no more threads may join the grid, which is then no longer shared.
+Ref<GridRun> ThreadPool::join(Shared::iterator grid) noexcept {
+  if (!(*grid)->reserve_helper()) {
+    erase(grid);
+    return {};
   }
-  return run;
+  shared_.splice(shared_.end(), shared_, grid);  // round robin over all shared grids
+  return *grid;
+}
+
+ThreadPool::Shared::iterator ThreadPool::erase(Shared::iterator grid) noexcept {
+  (*grid)->is_shared.store(false, std::memory_order_release);
+  work_.fetch_sub(1, std::memory_order_relaxed);
+  return shared_.erase(grid);
+}
+
+bool ThreadPool::share(const Ref<GridRun>& run, std::unique_lock<std::mutex>&) noexcept {
+  if (run->is_shared.load(std::memory_order_relaxed)) return true;
+  try {
+    shared_.push_back(run);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  run->is_shared.store(true, std::memory_order_relaxed);
+  work_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void ThreadPool::recruit(const Ref<GridRun>& run, unsigned count) noexcept {
+  for (; count > 0 && run->reserve_helper(); --count) {
+    run->retain();
+    if (standby_.send(reinterpret_cast<std::uintptr_t>(run.get()))) continue;
+    run->release();
+    run->return_helper();
+    // It is in the list, and nobody has to be woken.
+    if (run->is_shared.load(std::memory_order_relaxed) &&
+        sleeping_.load(std::memory_order_relaxed) == 0)
+      return;
+    auto lock = lock_mutex();
+    if (share(run, lock)) wake(waking_ + count, lock);
+    return;
+  }
+}
+
+bool ThreadPool::stand_by(unsigned place) noexcept {
+  for (;;) {
+    const std::uintptr_t message = standby_.wait(place, kSpin);
+    if (message == 0) return false;
+    if (message == kLook) return true;
+    busy_.fetch_add(1, std::memory_order_relaxed);
+    {
+      const Ref<GridRun> grid{reinterpret_cast<GridRun*>(message)};
+      grid->release();  // the sender's reference
+      if (participate(grid)) grid->task().drive();
+    }
+    busy_.fetch_sub(1, std::memory_order_relaxed);
+    if (work_.load(std::memory_order_relaxed) != 0) return true;
+  }
 }
 
 void ThreadPool::worker(bool extra) noexcept {
@@ -194,7 +246,7 @@ void ThreadPool::worker(bool extra) noexcept {
       lock.unlock();
       if (task)
         task->drive();
-      else if (participate(*grid))
+      else if (participate(grid))
         grid->task().drive();
       grid = nullptr;
       spin_then_lock(lock);
@@ -205,17 +257,25 @@ void ThreadPool::worker(bool extra) noexcept {
       --alive_;
       return;
     }
-    if (spinning_ == 0) {  // one worker spins, the others sleep
+    if (spinning_ == 0) {  // one worker looks for all kinds of work
       ++spinning_;
       lock.unlock();
       const auto until = std::chrono::steady_clock::now() + kSpin;
       bool found = false;
-      while (!(found = work_.load(std::memory_order_acquire) != 0)) {
-        for (int i = 0; i < 32; ++i) relax();
-        if (std::chrono::steady_clock::now() >= until) break;
+      for (unsigned looks = 1; !(found = work_.load(std::memory_order_acquire) != 0); ++looks) {
+        relax();
+        if (looks % 32 == 0 && std::chrono::steady_clock::now() >= until) break;
       }
       spin_then_lock(lock);
       --spinning_;
+      if (found || work_.load(std::memory_order_relaxed) != 0) continue;
+    } else if (const std::uint64_t free = places_ & ~taken_places_; free != 0) {
+      const auto place = static_cast<unsigned>(std::countr_zero(free));
+      taken_places_ |= std::uint64_t{1} << place;
+      lock.unlock();
+      const bool found = stand_by(place);
+      spin_then_lock(lock);
+      taken_places_ &= ~(std::uint64_t{1} << place);
       if (found || work_.load(std::memory_order_relaxed) != 0) continue;
     }
     ++sleeping_;
@@ -259,6 +319,13 @@ GridRun::GridRun(std::unique_ptr<Launch> launch, Task& task)
 
 GridRun::~GridRun() = default;
 
+bool GridRun::reserve_helper() noexcept {
+  unsigned left = helpers_left_.load(std::memory_order_relaxed);
+  while (left != 0)
+    if (helpers_left_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) return true;
+  return false;
+}
+
 /// The number of threads that may join the thread that starts a grid (perhaps a thread of the
 /// program): together as many as the pool has. Concurrent kernels of a green context divide its
 /// cores; each gets at least one thread, or two kernels that wait for each other would hang.
@@ -271,60 +338,54 @@ unsigned ThreadPool::helpers_for(const GridRun& run) const noexcept {
 
 Task* ThreadPool::running_task() noexcept { return t_task; }
 
+/// Whether a waiting thread has joined a grid, after a short wait for it.
+static bool comes_soon(const GridRun& run) noexcept {
+  const auto until = std::chrono::steady_clock::now() + kSoon;
+  while (!run.helped.load(std::memory_order_relaxed)) {
+    relax();
+    if (std::chrono::steady_clock::now() >= until) return false;
+  }
+  return true;
+}
+
 Progress ThreadPool::run_grid(const Ref<GridRun>& run) {
   const Worker here{*run};
   const unsigned helpers = helpers_for(*run);
-  bool share = target_ > 1 && run->launch().parallelism() > 1 && helpers > 0;
-  if (share) {
-    // A waiting thread that will help by itself needs no wake-up. Read before the grid is shared:
-    // afterwards other threads may end it and its task.
-    const bool expected = t_worker && run->task().helped.exchange(false, std::memory_order_relaxed);
-    const auto wanted =
-        static_cast<unsigned>(std::min<std::uint64_t>(helpers, run->launch().parallelism() - 1));
-    auto lock = lock_mutex();
-    ensure_workers(busy_ + wanted);
-    Shared entry;
-    try {
-      entry.push_back(run);
-    } catch (const std::bad_alloc&) {
-      share = false;  // this thread runs the grid alone
+  const std::uint64_t parallelism = run->launch().parallelism();
+  const bool is_divided = target_ > 1 && parallelism > 1 && helpers > 0;
+  if (is_divided) {
+    const auto wanted = static_cast<unsigned>(std::min<std::uint64_t>(helpers, parallelism - 1));
+    if (alive_.load(std::memory_order_relaxed) < target_) {
+      const auto lock = lock_mutex();
+      ensure_workers(busy_ + wanted);
     }
-    if (share) {
-      run->helpers_left = wanted;  // further threads would find no block to start
-      shared_.splice(shared_.end(), entry);
-      work_.fetch_add(1, std::memory_order_release);
+    run->accept_helpers(wanted);  // further threads would find no block to start
+    // With two threads, a waiting thread that helps by itself makes a wake-up unnecessary.
+    bool has_helper =
+        t_worker && run->task().helped.exchange(false, std::memory_order_relaxed) && wanted == 1;
+    if (has_helper) {
+      auto lock = lock_mutex();
+      has_helper = share(run, lock);
     }
-    if (share) {
-      wake(wanted - expected, lock);
-      if (expected) {
-        lock.unlock();
-        const auto until = std::chrono::steady_clock::now() + kSoon;
-        while (!run->helped.load(std::memory_order_relaxed)) {
-          relax();
-          if (std::chrono::steady_clock::now() < until) continue;
-          spin_then_lock(lock);
-          wake(wanted, lock);
-          break;
-        }
-      }
-    }
+    if (!has_helper || !comes_soon(*run)) recruit(run, kRecruits);
   }
   const bool last = run->launch().work();
-  if (share) stop_sharing(run.get());
+  if (is_divided) stop_sharing(run.get());
   if (!last) return Progress::pending;
   run->task().context().end_running(*run);
   return Progress::done;
 }
 
 /// True when this thread finished the grid and owns the task now.
-bool ThreadPool::participate(GridRun& run) noexcept {
+bool ThreadPool::participate(const Ref<GridRun>& run) noexcept {
   bool last = false;
-  {
-    const Worker here{run};
-    last = run.launch().work();
+  if (run->launch().has_unstarted()) {
+    recruit(run, kRecruits);
+    const Worker here{*run};
+    last = run->launch().work();
   }
-  stop_sharing(&run);
-  if (last) run.task().context().end_running(run);
+  stop_sharing(run.get());
+  if (last) run->task().context().end_running(*run);
   return last;
 }
 
@@ -335,21 +396,20 @@ ThreadPool::Help ThreadPool::help(Task& task) noexcept {
     const auto lock = lock_mutex();
     const auto at = std::find_if(shared_.begin(), shared_.end(),
                                  [&](const auto& shared) { return &shared->task() == &task; });
-    if (at == shared_.end()) return Help::none;
-    run = join(at);
+    if (at != shared_.end()) run = join(at);
+    if (!run) return Help::none;
   }
   run->helped.store(true, std::memory_order_relaxed);
   task.helped.store(true, std::memory_order_relaxed);
-  return participate(*run) ? Help::ended : Help::some;
+  return participate(run) ? Help::ended : Help::some;
 }
 
 void ThreadPool::stop_sharing(const GridRun* run) noexcept {
+  if (!run->is_shared.load(std::memory_order_acquire)) return;
   const auto lock = lock_mutex();
   const auto at =
       std::find_if(shared_.begin(), shared_.end(), [&](const auto& r) { return r.get() == run; });
-  if (at == shared_.end()) return;
-  shared_.erase(at);
-  work_.fetch_sub(1, std::memory_order_relaxed);
+  if (at != shared_.end()) erase(at);
 }
 
 void ThreadPool::poll(std::function<bool()> ready, Task& task) {
@@ -363,7 +423,7 @@ void ThreadPool::enter_blocking() {
   if (!t_worker) return;
   auto lock = lock_mutex();
   ++blocked_;
-  if (alive_ - blocked_ < target_ && sleeping_ + spinning_ == 0 && alive_ < target_ + kExtraMax) {
+  if (alive_ - blocked_ < target_ && !has_idle() && alive_ < target_ + kExtraMax) {
     try {
       spawn(true);
     } catch (...) {  // continues with fewer workers
@@ -395,7 +455,7 @@ void ThreadPool::monitor() noexcept {
       continue;
     }
     // No worker is idle and work has waited for a while: add a worker.
-    if (ready_count_ > 0 && sleeping_ + spinning_ == 0) {
+    if (ready_count_ > 0 && !has_idle()) {
       if (starved_since == decltype(starved_since){}) starved_since = now;
       if (now - starved_since >= kStarved && alive_ < target_ + kExtraMax) {
         starved_since = {};

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cpu/engine/engine.hpp"
+#include "cpu/exec/standby_workers.hpp"
 #include "cpu/exec/task.hpp"
 
 namespace cucpu::driver {
@@ -33,15 +34,23 @@ class GridRun : public Object {
   }
   void keep(Ref<Object> object) { kept_ = std::move(object); }  ///< the code it runs
 
-  unsigned helpers_left =
-      ~0u;  ///< number of threads that may still join; guarded by the pool's lock
-  std::atomic<bool> helped{false};  ///< a waiting thread has joined
+  /// Sets how many threads may join the one that started the grid.
+  void accept_helpers(unsigned count) noexcept {
+    helpers_left_.store(count, std::memory_order_relaxed);
+  }
+  /// Takes the place of one helper; false when no more may join.
+  bool reserve_helper() noexcept;
+  void return_helper() noexcept { helpers_left_.fetch_add(1, std::memory_order_relaxed); }
+
+  std::atomic<bool> is_shared{false};  ///< in the pool's list; written with the pool's lock held
+  std::atomic<bool> helped{false};     ///< a waiting thread has joined
 
  private:
   Ref<Object> kept_;  // destroyed after the launch
   std::unique_ptr<Launch> launch_;
   Task* task_;
   Ref<ExecutionContext> limited_context_;
+  std::atomic<unsigned> helpers_left_{0};
 };
 
 /// Host threads, created when work needs them and never joined: a process may exit at any time
@@ -49,7 +58,8 @@ class GridRun : public Object {
 class ThreadPool {
  public:
   static ThreadPool& instance();
-  void configure(unsigned threads);
+  /// `cores`: how many threads may spin at a time; 0: std::thread::hardware_concurrency().
+  void configure(unsigned threads, unsigned cores = 0);
   [[nodiscard]] unsigned threads() const noexcept { return target_; }
 
   /// Makes sure that a worker exists. May throw, so call it before changing any state of a queue.
@@ -106,16 +116,29 @@ class ThreadPool {
   void monitor() noexcept;
   bool take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid);
   using Shared = std::list<Ref<GridRun>>;
-  Ref<GridRun> join(Shared::iterator grid);
-  bool participate(GridRun& run) noexcept;
+  Ref<GridRun> join(Shared::iterator grid) noexcept;
+  Shared::iterator erase(Shared::iterator grid) noexcept;
+  bool participate(const Ref<GridRun>& run) noexcept;
+  /// Brings up to `count` idle workers to a grid: those on standby first. Only when there are too
+  /// few of them, others learn of the grid through the pool's list.
+  void recruit(const Ref<GridRun>& run, unsigned count) noexcept;
+  /// Adds a grid to the list, unless it is there; false without memory for it.
+  bool share(const Ref<GridRun>& run, std::unique_lock<std::mutex>& lock) noexcept;
+  /// Runs grids that other threads send. True when there is other work, false when nothing came for
+  /// a while.
+  bool stand_by(unsigned place) noexcept;
   unsigned helpers_for(const GridRun& run) const noexcept;
   void stop_sharing(const GridRun* run) noexcept;
   void spawn(bool extra);
   void start_first();
   /// Creates workers until `wanted` of them exist, at most `target_`. Throws if there is none.
   void ensure_workers(unsigned wanted);
-  /// Wakes sleeping workers until `wanted` workers look for work.
+  /// Wakes workers until `wanted` of them look for work.
   void wake(unsigned wanted, std::unique_lock<std::mutex>& lock) noexcept;
+  /// Whether a worker has nothing to do.
+  [[nodiscard]] bool has_idle() const noexcept {
+    return sleeping_ + spinning_ != 0 || !standby_.is_empty();
+  }
   void kick_monitor(std::unique_lock<std::mutex>& lock);
   void try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept;
 
@@ -129,9 +152,12 @@ class ThreadPool {
   std::atomic<std::uint32_t> work_{0};  // ready tasks + shared grids; polled by spinning workers
   std::size_t ready_count_ = 0;
   std::atomic<bool> started_{false};  // true: at least one worker exists
-  unsigned target_ = 1, alive_ = 0, sleeping_ = 0, spinning_ = 0, blocked_ = 0;
-  unsigned waking_ = 0;  // sleeping workers that have been notified
-  unsigned busy_ = 0;    // workers with a task or a grid
+  unsigned target_ = 1, spinning_ = 0, blocked_ = 0;
+  std::atomic<unsigned> alive_{0}, sleeping_{0};  // written with the lock held
+  unsigned waking_ = 0;                           // sleeping workers that have been notified
+  std::atomic<unsigned> busy_{0};                 // workers with a task or a grid
+  StandbyWorkers standby_;
+  std::uint64_t places_ = 0, taken_places_ = 0;  // of standby_, as bits
 
   std::condition_variable monitor_sleep_;
   bool monitor_alive_ = false, monitor_awake_ = false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cpu/engine/run/clock.hpp"
 #include "cpu/engine/run/work_stealing.hpp"
 
 namespace cucpu {
@@ -18,7 +19,9 @@ class Claims {
   void begin(WorkStealingRanges& ranges) noexcept {
     ranges_ = &ranges;
     slot_ = ranges.join();
+    least_ = ranges.first_claim();
     claimed_ = {};
+    claim_size_ = 0;
     exhausted_ = false;
     finished_ = 0;
   }
@@ -30,11 +33,7 @@ class Claims {
   bool next(std::uint64_t& cluster) noexcept {
     if (claimed_.first == claimed_.last) {
       if (exhausted_) return false;
-      if (!ranges_->claim(slot_, claimed_)) {
-        claimed_ = {};
-        exhausted_ = true;
-        return false;
-      }
+      if (!claim()) return false;
     }
     cluster = claimed_.first++;
     return true;
@@ -58,8 +57,31 @@ class Claims {
   [[nodiscard]] std::uint64_t finished() const noexcept { return finished_; }
 
  private:
+  bool claim() noexcept {
+    if (least_ > 1) adapt_size();
+    if (!ranges_->claim(slot_, claimed_, least_)) {
+      claimed_ = {};
+      exhausted_ = true;
+      return false;
+    }
+    claim_size_ = claimed_.last - claimed_.first;
+    return true;
+  }
+  /// Claims of clusters that take long become smaller, so that the threads of a grid end at about
+  /// the same time.
+  void adapt_size() noexcept {
+    constexpr std::uint64_t kLongest = 20'000;  // nanoseconds
+    const std::uint64_t now = now_ns();
+    if (const std::uint64_t took = now - claimed_at_; claim_size_ != 0 && took > kLongest)
+      least_ = std::min(least_, std::max<std::uint64_t>(1, claim_size_ * kLongest / took));
+    claimed_at_ = now;
+  }
+
   WorkStealingRanges* ranges_ = nullptr;
   unsigned slot_ = 0;
+  std::uint64_t least_ = 1;       ///< clusters per claim
+  std::uint64_t claim_size_ = 0;  ///< of the last claim; 0: none
+  std::uint64_t claimed_at_ = 0;
   WorkStealingRanges::Range claimed_;
   bool exhausted_ = false;
   std::uint64_t finished_ = 0;

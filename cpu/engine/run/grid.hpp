@@ -69,6 +69,7 @@ class Grid {
   bool work() noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
   [[nodiscard]] std::uint64_t parallelism() const noexcept { return serial_ ? 1 : clusters_; }
+  [[nodiscard]] bool has_unstarted() const noexcept { return !unclaimed_.is_empty(); }
   [[nodiscard]] GridObserver* observer() const { return observer_.get(); }  ///< null: none
   /// Null: the scheduler chooses, and several host threads run the grid.
   [[nodiscard]] schedule::RandomSchedule* schedule() const { return schedule_.get(); }

@@ -18,7 +18,7 @@ WorkStealingRanges::WorkStealingRanges(std::uint64_t clusters, bool in_order,
                                        std::uint64_t processors)
     : clusters_{clusters}, in_order_{in_order} {
   if (clusters == 1) {  // nothing to divide
-    unit_ = claim_divisor_ = 1;
+    claim_divisor_ = 1;
     inline_ranges_[0].store(pack(0, 1), std::memory_order_relaxed);
     return;
   }
@@ -26,22 +26,22 @@ WorkStealingRanges::WorkStealingRanges(std::uint64_t clusters, bool in_order,
   if (processors == 0) processors = here;
   // Few atomic operations for large grids, a balanced end for small ones.
   claim_divisor_ = static_cast<std::uint16_t>(std::min<std::uint64_t>(4 * processors, 1024));
-  unit_ = in_order ? 1 : std::clamp<std::uint64_t>(clusters / (16 * processors), 1, 64);
-  unit_ = std::max(unit_, (clusters >> 31) + 1);  // units fit into 32 bits
+  if (!in_order) first_claim_ = std::clamp<std::uint64_t>(clusters / (16 * processors), 1, 64);
+  unit_ = (clusters >> 31) + 1;  // units fit into 32 bits
   const std::uint64_t units = unit_ == 1 ? clusters : (clusters + unit_ - 1) / unit_;
-  inline_ranges_[0].store(pack(0, units), std::memory_order_relaxed);
   if (const std::uint64_t most = std::min({units, processors, std::uint64_t{kMaxSlots}});
       most > kInlineSlots && !in_order) {
-    extra_ranges_ = decltype(extra_ranges_)(most - kInlineSlots);
+    ranges_ = decltype(ranges_)(most * kPerLine);
     slots_ = static_cast<std::uint8_t>(most);
   }
+  range_of(0).store(pack(0, units), std::memory_order_relaxed);
 }
 
 void WorkStealingRanges::restrict_to(std::uint64_t cluster) noexcept {
   clusters_ = cluster + 1;
   unit_ = std::max<std::uint64_t>(1, cluster);  // the cluster becomes unit 1, or 0
   const std::uint64_t unit = cluster / unit_;
-  inline_ranges_[0].store(pack(unit, unit + 1), std::memory_order_relaxed);
+  range_of(0).store(pack(unit, unit + 1), std::memory_order_relaxed);
 }
 
 unsigned WorkStealingRanges::join() noexcept {
@@ -55,7 +55,7 @@ WorkStealingRanges::Range WorkStealingRanges::clusters_of(std::uint64_t first,
 
 // A packed range is the whole state, and no other memory is published through it: relaxed
 // operations suffice. Grid::finish publishes what blocks write.
-bool WorkStealingRanges::claim(unsigned slot, Range& range) noexcept {
+bool WorkStealingRanges::claim(unsigned slot, Range& range, std::uint64_t least) noexcept {
   const unsigned own = in_order_ ? 0 : slot;
   if (own < slots_) {
     PackedRange& mine = range_of(own);
@@ -65,7 +65,8 @@ bool WorkStealingRanges::claim(unsigned slot, Range& range) noexcept {
       // The first claims are small (bounded by `first`): most is left to threads yet to join.
       const std::uint64_t count =
           in_order_ ? 1 : std::min((last_of(packed) - first) / claim_divisor_, first);
-      const std::uint64_t last = first + std::max<std::uint64_t>(1, count);
+      const std::uint64_t last = std::min(
+          first + std::max(std::max<std::uint64_t>(1, least / unit_), count), last_of(packed));
       if (mine.compare_exchange_weak(packed, pack(last, last_of(packed)),
                                      std::memory_order_relaxed)) {
         range = clusters_of(first, last);
@@ -91,14 +92,27 @@ bool WorkStealingRanges::steal(unsigned slot, Range& range) noexcept {
     }
     if (length == 0) return false;
     const std::uint64_t last = last_of(packed);
-    const std::uint64_t first = slot < slots_ ? last - (length + 1) / 2 : last - 1;
+    const bool owns_range = slot < slots_;
+    const std::uint64_t first =
+        last - (owns_range ? (length + 1) / 2 : std::min(length, first_claim_));
     if (!range_of(longest).compare_exchange_strong(packed, pack(first_of(packed), first),
                                                    std::memory_order_relaxed))
       continue;
-    if (first + 1 < last) range_of(slot).store(pack(first + 1, last), std::memory_order_relaxed);
-    range = clusters_of(first, first + 1);
+    const std::uint64_t next = owns_range ? first + 1 : last;
+    if (next < last) range_of(slot).store(pack(next, last), std::memory_order_relaxed);
+    range = clusters_of(first, next);
     return true;
   }
+}
+
+bool WorkStealingRanges::is_empty() const noexcept {
+  const unsigned slots = std::min(joined_.load(std::memory_order_relaxed), std::uint32_t{slots_});
+  for (unsigned slot = 0; slot < std::max(1U, slots); ++slot) {
+    const std::uint64_t packed =
+        const_cast<WorkStealingRanges*>(this)->range_of(slot).load(std::memory_order_relaxed);
+    if (first_of(packed) < last_of(packed)) return false;
+  }
+  return true;
 }
 
 std::uint64_t WorkStealingRanges::drain() noexcept {

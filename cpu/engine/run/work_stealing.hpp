@@ -14,10 +14,11 @@ namespace cucpu {
 
 /// The clusters of a grid that no host thread has claimed yet. Thread-safe and lock-free.
 ///
-/// Each host thread owns a slot. A slot holds a contiguous range of clusters, which its owner
-/// claims from the front: neighboring blocks run on one thread, so memory is streamed and shared
-/// data stays in its caches. Slot 0 starts with all clusters. A thread whose slot is empty steals
-/// the upper half of the longest range, so the number of threads need not be known in advance.
+/// Each host thread owns a slot, on a cache line of its own where there are many. A slot holds a
+/// contiguous range of clusters, which its owner claims from the front: neighboring blocks run on
+/// one thread, so memory is streamed and shared data stays in its caches. Slot 0 starts with all
+/// clusters. A thread whose slot is empty steals the upper half of the longest range, so the number
+/// of threads need not be known in advance.
 ///
 /// In order: blocks may wait for other blocks (cooperative grids, spin loops). Clusters are then
 /// claimed one by one in linear order, so that the earliest unfinished clusters are always
@@ -34,16 +35,22 @@ class WorkStealingRanges {
   void restrict_to(std::uint64_t cluster) noexcept;
 
   /// Assigns a slot to the calling thread. Threads beyond the last slot get the number of slots:
-  /// they own no range and steal one unit at a time.
+  /// they own no range and steal a few clusters at a time.
   [[nodiscard]] unsigned join() noexcept;
-  /// Claims the next clusters for this slot; false when none is left.
-  bool claim(unsigned slot, Range&) noexcept;
+  /// Claims the next clusters for this slot, at least `least` unless its range is shorter; false
+  /// when none is left.
+  bool claim(unsigned slot, Range&, std::uint64_t least = 1) noexcept;
+  /// A good number for the first claims.
+  [[nodiscard]] std::uint64_t first_claim() const noexcept { return first_claim_; }
+  /// Whether all clusters have been claimed. May be out of date.
+  [[nodiscard]] bool is_empty() const noexcept;
   /// Claims all remaining clusters and returns their number.
   std::uint64_t drain() noexcept;
 
  private:
   /// first << 32 | last, in units: one compare-and-swap changes both ends.
   using PackedRange = std::atomic<std::uint64_t>;
+  static constexpr unsigned kPerLine = 64 / sizeof(PackedRange);
   static constexpr unsigned kMaxSlots = 64;
   /// Ranges stored in the object, within one cache line: every launch constructs one.
   static constexpr unsigned kInlineSlots = 4;
@@ -51,20 +58,22 @@ class WorkStealingRanges {
   bool steal(unsigned slot, Range&) noexcept;
   [[nodiscard]] Range clusters_of(std::uint64_t first_unit, std::uint64_t last_unit) const noexcept;
   [[nodiscard]] PackedRange& range_of(unsigned slot) noexcept {
-    return slot < kInlineSlots ? inline_ranges_[slot] : extra_ranges_[slot - kInlineSlots];
+    return ranges_.empty() ? inline_ranges_[slot] : ranges_[std::size_t{slot} * kPerLine];
   }
 
   std::uint64_t clusters_;
-  std::uint64_t unit_;  ///< clusters per unit; a claim takes whole units
+  std::uint64_t unit_ = 1;  ///< clusters per unit; a claim takes whole units
+  std::uint64_t first_claim_ = 1;
   bool in_order_;
   std::uint8_t slots_ = kInlineSlots;
-  /// A claim takes 1 / claim_divisor_ of the remaining range, at least one unit. A claim waits for
-  /// all earlier loads and stores, so claims are few; the last ones are small to balance the load.
+  /// A claim takes 1 / claim_divisor_ of the remaining range, or `least`. A claim waits for all
+  /// earlier loads and stores, so claims are few; the last ones are small to balance the load.
   std::uint16_t claim_divisor_;
   std::atomic<std::uint32_t> joined_{0};
   /// Indexed by slot. Only the owner of a slot stores into an empty range.
   std::array<PackedRange, kInlineSlots> inline_ranges_{};
-  std::vector<PackedRange, FreeListAllocator<PackedRange>> extra_ranges_;  ///< from kInlineSlots on
+  /// Not empty: used instead of inline_ranges_, one per cache line.
+  std::vector<PackedRange, FreeListAllocator<PackedRange>> ranges_;
 };
 
 }  // namespace cucpu

@@ -9,6 +9,7 @@
 
 #include "cucore/driver.hpp"
 #include "cucore/pathfinder.hpp"
+#include "python/immortal.hpp"
 
 namespace cucore::bindings {
 namespace {
@@ -331,7 +332,12 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   const std::string module_name =
       std::string{api.module} + (raising && api.raises == 0 ? ".raising" : "");
   Ref module{PyUnicode_FromString(module_name.c_str())};
-  return module ? PyCFunction_NewEx(&f->method, owner.get(), module.get()) : nullptr;
+  PyObject* const made =
+      module ? PyCFunction_NewEx(&f->method, owner.get(), module.get()) : nullptr;
+  if (made == nullptr) return nullptr;
+  if (f->success_tuple != nullptr) python::make_immortal(f->success_tuple);
+  python::make_immortal(made);
+  return made;
 }
 
 bool init_functions() {

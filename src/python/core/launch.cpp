@@ -413,7 +413,9 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
     } else {
       launch_unlocked(stream, config, kernel, packed.pointers());
     }
-    fast_path_types.launch.store(driver().cuLaunchKernel, std::memory_order_relaxed);
+    // Stored once: all threads read this cache line in every launch.
+    if (fast_path_types.launch.load(std::memory_order_relaxed) == nullptr) [[unlikely]]
+      fast_path_types.launch.store(driver().cuLaunchKernel, std::memory_order_relaxed);
     Py_RETURN_NONE;
   }
   // What is captured names the kernel, so that the graph's nodes can be asked for it.

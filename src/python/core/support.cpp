@@ -17,6 +17,7 @@
 #include "keep_alive.hpp"
 #include "protection.hpp"
 #include "py_graph_builder.hpp"
+#include "python/immortal.hpp"
 
 namespace cucore::python {
 
@@ -41,6 +42,7 @@ void add_function(nb::module_& m, const char* name, FastFunction function, const
   nb::object module_name = m.attr("__name__");
   PyObject* made = PyCFunction_NewEx(new_method(name, function, doc), nullptr, module_name.ptr());
   if (made == nullptr) throw nb::python_error();
+  make_immortal(made);
   m.attr(name) = nb::steal(made);
 }
 

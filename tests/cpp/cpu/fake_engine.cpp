@@ -63,6 +63,7 @@ class FakeLaunch final : public Launch {
     }
   }
   std::uint64_t parallelism() const noexcept override { return blocks_; }
+  bool has_unstarted() const noexcept override { return next_.load() < blocks_; }
   void cancel(int code) noexcept override {
     cancel_code_ = code;
     stop_ = true;

@@ -43,6 +43,23 @@ TEST(Claims, TheFollowingClustersAreContiguousAndCountedOnce) {
   EXPECT_EQ(expected, 100'000);
 }
 
+/// The size of the last claim of a grid whose first claim takes this time.
+std::uint64_t last_claim(std::uint64_t nanoseconds) {
+  WorkStealingRanges ranges{1000, false, 1};
+  Claims claims;
+  claims.begin(ranges);
+  std::uint64_t cluster = 0, last = 0;
+  while (claims.next(cluster)) {
+    last = 1 + claims.take_following(~0U);
+    if (cluster == 0 && nanoseconds != 0) pause_ns(nanoseconds);
+  }
+  return last;
+}
+
+TEST(Claims, ClustersThatTakeLongAreClaimedOneByOneAtTheEnd) {
+  EXPECT_EQ(last_claim(10'000'000), 1);
+}
+
 TEST(Claims, AbandonedClustersCountAsFinished) {
   WorkStealingRanges ranges{1000, false};
   Claims claims;

@@ -35,16 +35,31 @@ TEST(WorkStealing, ASecondThreadStealsTheUpperHalfAndClaimsItInOrder) {
   }
 }
 
-TEST(WorkStealing, ClaimSizesGrowThenShrinkToOneUnit) {
+TEST(WorkStealing, ClaimSizesGrowThenShrinkToTheSmallestAllowed) {
   WorkStealingRanges ranges{1 << 20, false, 2};
   const unsigned slot = ranges.join();
   std::vector<std::uint64_t> sizes;
-  for (WorkStealingRanges::Range range; ranges.claim(slot, range);)
+  for (WorkStealingRanges::Range range; ranges.claim(slot, range, ranges.first_claim());)
     sizes.push_back(range.last - range.first);
   EXPECT_EQ(sizes.front(), 64);
   EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), 1 << 16);
-  EXPECT_EQ(sizes.back(), 64);
+  EXPECT_LE(sizes.back(), 64);
   EXPECT_LT(sizes.size(), 100U);
+}
+
+TEST(WorkStealing, ItIsEmptyOnceAllClustersAreClaimed) {
+  for (const std::uint64_t processors : {1, 2, 16, 200}) {
+    WorkStealingRanges ranges{1000, false, processors};
+    const unsigned one = ranges.join(), two = ranges.join();
+    EXPECT_FALSE(ranges.is_empty());
+    WorkStealingRanges::Range range;
+    std::uint64_t claimed = 0;
+    while (ranges.claim(claimed % 2 == 0 ? one : two, range)) {
+      claimed += range.last - range.first;
+      ASSERT_EQ(ranges.is_empty(), claimed == 1000);
+    }
+    EXPECT_EQ(claimed, 1000);
+  }
 }
 
 TEST(WorkStealing, InOrderClustersAreClaimedOneByOneInLinearOrder) {
