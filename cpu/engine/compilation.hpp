@@ -60,6 +60,7 @@ struct Compilation {
   bool irreducible = false;
   bool has_loops = false;  ///< loops of the thread code, not those over groups and blocks
   bool unrolled = false;
+  bool forwarded = false;  ///< "forward-shared-stores" changed the code
   std::size_t size_before_unrolling = 0;
 
   simt::Options vector;

@@ -45,6 +45,7 @@
 #include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/dead_shared_stores.hpp"
 #include "cpu/engine/simt/dot_products.hpp"
+#include "cpu/engine/simt/forward_shared_stores.hpp"
 #include "cpu/engine/simt/if_convert.hpp"
 #include "cpu/engine/simt/jam_groups.hpp"
 #include "cpu/engine/simt/linear_sum.hpp"
@@ -178,6 +179,8 @@ constexpr Condition kOptimized{"optimized tier", [](const C& c) { return !c.bloc
 constexpr Condition kLoops{"optimized tier, loops",
                            [](const C& c) { return !c.block.reduced && c.has_loops; }};
 constexpr Condition kUnrolled{"optimized tier, unrolled", [](const C& c) { return c.unrolled; }};
+constexpr Condition kForwarded{"forward-shared-stores changed the code",
+                               [](const C& c) { return c.forwarded; }};
 constexpr Condition kFibers{"fibers; always in check and debug mode and for random schedules",
                             [](const C& c) { return c.code.fibers && !shares_fibers(c); }};
 constexpr Condition kFiberLoop{"fibers for spin loops only",
@@ -436,6 +439,10 @@ constexpr Pass kBlock[] = {
     {"instcombine", llvm_function<lp::instcombine>, kUnrolled},
     {"licm", llvm_function<lp::licm>, kUnrolled},
     {"simplifycfg", llvm_function<lp::simplifycfg_merge>, kUnrolled},
+    {"forward-shared-stores",
+     transform([](C& c) { c.forwarded = simt::forward_shared_stores(*c.function) != 0; }),
+     kOptimized},
+    {"instcombine", llvm_function<lp::instcombine>, kForwarded},
     {"remove-dead-shared-stores", on_function<simt::remove_dead_shared_stores>, kOptimized},
     {"jam-groups", transform([](C& c) { simt::jam_groups(*c.function, *c.analyses); }), kOptimized},
 };
@@ -493,7 +500,9 @@ constexpr Pass kFinish[] = {
      transform([](C& c) { insert_safepoint_polls(c.module, c.function, c.code.fibers); })},
     {"combine-deferred-atomics", on_function<combine_deferred_atomics>, kRunsOn},
     {"expand-float-atomics", on_module<expand_float_atomics>},
-    {"widen-masks", transform([](C& c) { simt::widen_masks(*c.function, c.target); }), kVector},
+    {"widen-masks",
+     transform([](C& c) { simt::widen_masks(*c.function, simt::MaskForm::of(c.target)); }),
+     kVector},
 };
 
 constexpr Pass kCodegen[] = {

@@ -2,6 +2,7 @@
 // cpu/engine/simt/dead_shared_stores.cpp
 #include "cpu/engine/simt/dead_shared_stores.hpp"
 
+#include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/InstIterator.h>
@@ -9,9 +10,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 
-#include <optional>
-
-#include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/shared_places.hpp"
 
 namespace cucpu::simt {
 
@@ -21,63 +20,35 @@ namespace {
 
 class DeadStores {
  public:
-  explicit DeadStores(Function& block)
-      : block_{block}, layout_{block.getParent()->getDataLayout()} {}
+  explicit DeadStores(Function& block) : block_{block}, places_{block} {}
 
   unsigned run() {
-    for (Instruction& inst : instructions(block_))
-      if (is_shared_memory(inst)) bases_.insert(&inst);
-    for (Instruction* base : bases_)
+    for (Instruction* base : places_.bases())
       if (!visit_uses(base)) return 0;
     if (stores_.empty()) return 0;
     for (Instruction& inst : instructions(block_)) visit(inst);
-    SmallVector<StoreInst*> dead;
+    SmallVector<Instruction*> dead;
     for (const auto& [store, place] : stores_)
       if (!is_read(*store, place)) dead.push_back(store);
-    for (StoreInst* store : dead) store->eraseFromParent();
+    for (Instruction* store : dead) store->eraseFromParent();
     return static_cast<unsigned>(dead.size());
   }
 
  private:
-  /// Bytes from the beginning of shared memory on.
-  struct Place {
-    std::int64_t first, end;
-    [[nodiscard]] bool overlaps(const Place& other) const {
-      return first < other.end && other.first < end;
-    }
-  };
+  using Place = SharedPlaces::Place;
   static constexpr Place kAnywhere{INT64_MIN, INT64_MAX};
-
-  bool is_shared_memory(const Instruction& inst) const {
-    auto* load = dyn_cast<LoadInst>(&inst);
-    if (!load || !load->getType()->isPointerTy()) return false;
-    APInt offset{64, 0};
-    return load->getPointerOperand()->stripAndAccumulateConstantOffsets(
-               layout_, offset, /*AllowNonInbounds=*/true) == block_.getArg(0) &&
-           offset == offsetof(BlockContext, shared);
-  }
-
-  [[nodiscard]] Place place_of(const Value* pointer, const Type* type) const {
-    APInt offset{64, 0};
-    const Value* base = pointer->stripAndAccumulateConstantOffsets(layout_, offset,
-                                                                   /*AllowNonInbounds=*/true);
-    if (!isa<Instruction>(base) || !bases_.contains(cast<Instruction>(base))) return kAnywhere;
-    const std::int64_t first = offset.getSExtValue();
-    const TypeSize size = layout_.getTypeStoreSize(const_cast<Type*>(type));
-    return {first, first + static_cast<std::int64_t>(size.getFixedValue())};
-  }
 
   /// Finds all accesses to shared memory. Returns false if its address leaves the code.
   bool visit_uses(Instruction* pointer) {
     for (User* user : pointer->users()) {
       auto* inst = cast<Instruction>(user);
       if (auto* load = dyn_cast<LoadInst>(inst)) {
-        reads_[load] = place_of(load->getPointerOperand(), load->getType());
+        reads_[load] = places_.find(load->getPointerOperand(), load->getType()).value_or(kAnywhere);
       } else if (auto* store = dyn_cast<StoreInst>(inst)) {
         if (store->getValueOperand() == pointer) return false;
-        const Place place =
-            place_of(store->getPointerOperand(), store->getValueOperand()->getType());
-        if (store->isSimple() && place.first != INT64_MIN) stores_.push_back({store, place});
+        const auto place =
+            places_.find(store->getPointerOperand(), store->getValueOperand()->getType());
+        if (store->isSimple() && place) stores_[store] = *place;
       } else if (isa<GetElementPtrInst>(inst)) {
         if (!visit_uses(inst)) return false;
       } else if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst)) {
@@ -117,12 +88,15 @@ class DeadStores {
       reads_[call] = kAnywhere;
   }
 
-  /// Whether a load of these bytes follows before the block ends.
-  bool is_read(StoreInst& store, const Place& place) {
+  /// Whether a load of these bytes follows before the block ends or they are written again.
+  bool is_read(Instruction& store, const Place& place) {
     enum class Found { no, end, read };
     const auto look = [&](BasicBlock::iterator at) {
       for (; !at->isTerminator(); ++at) {
         if (ends_.contains(&*at)) return Found::end;
+        if (auto write = stores_.find(&*at);
+            write != stores_.end() && write->second.contains(place))
+          return Found::end;
         if (auto read = reads_.find(&*at); read != reads_.end() && read->second.overlaps(place))
           return Found::read;
       }
@@ -152,9 +126,8 @@ class DeadStores {
   }
 
   Function& block_;
-  const DataLayout& layout_;
-  SmallPtrSet<Instruction*, 4> bases_;
-  SmallVector<std::pair<StoreInst*, Place>> stores_;
+  const SharedPlaces places_;
+  MapVector<Instruction*, Place> stores_;  ///< to constant places
   DenseMap<const Instruction*, Place> reads_;
   SmallPtrSet<const Instruction*, 4> ends_;
 };

@@ -12,8 +12,8 @@ namespace cucpu::simt {
 ///
 /// Requires: block code in which the address of shared memory is a field of the context.
 /// Guarantees: no store to a constant place in shared memory is left that no load reaches before
-/// the block ends. Code from which the address escapes is not changed. Returns how many stores were
-/// removed.
+/// the block ends or the place is written again. Code from which the address escapes is not
+/// changed. Returns how many stores were removed.
 unsigned remove_dead_shared_stores(llvm::Function& block);
 
 }  // namespace cucpu::simt

@@ -29,7 +29,8 @@ struct Plan {
   bool baseline;      ///< baseline code: masked code is short, at the cost of run time
   /// The extensions at the beginning of a block that must be guarded.
   llvm::DenseMap<const llvm::BasicBlock*, llvm::SmallVector<llvm::Instruction*, 2>> guards{};
-  unsigned check = 0;  ///< check::Kinds
+  unsigned check = 0;       ///< check::Kinds
+  bool by_columns = false;  ///< all rows of threads run before the next group of a row
 };
 
 /// What is emitted, and from what. RegionEmitter::run sets `function` and `block_context`.

@@ -382,8 +382,15 @@ Value* InstructionEmitter::special_register(StringRef name, Type* type) {
 // The number of the group's first thread (at an edge, of the first active one), within its row if
 // rows run separately.
 Value* InstructionEmitter::first_in_row() {
-  Value* first = b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), parts_.regions.group()),
-                              b_.getInt32(width_), "", true, true);
+  Value* group = b_.CreateLoad(b_.getInt32Ty(), parts_.regions.group());
+  Value* first = b_.CreateMul(group, b_.getInt32(width_), "", true, true);
+  if (plan_.by_columns) {
+    const std::uint32_t row = plan_.lanes.block.x, rows = plan_.lanes.threads() / row;
+    first = b_.CreateAdd(
+        b_.CreateMul(b_.CreateURem(group, b_.getInt32(rows)), b_.getInt32(row), "", true, true),
+        b_.CreateMul(b_.CreateUDiv(group, b_.getInt32(rows)), b_.getInt32(width_), "", true, true),
+        "", true, true);
+  }
   return parts_.partial.edge() ? b_.CreateAdd(first, parts_.partial.edge()->first, "", true, true)
                                : first;
 }

@@ -40,7 +40,10 @@ class MemoryEmitter : public EmitterPart {
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
   /// The value in the highest lane that is on.
   Value* last_lane(Value* v);
-  void begin_block() { pending_prefetches_.clear(); }
+  void begin_block() {
+    pending_prefetches_.clear();
+    lane_words_.clear();
+  }
   /// Whether full code needs the vector of an address only where pieces are not contiguous.
   [[nodiscard]] bool is_of_pieces(const Instruction* inst) const {
     return of_pieces_.contains(inst);
@@ -92,6 +95,8 @@ class MemoryEmitter : public EmitterPart {
     std::uint64_t bytes;
   };
   llvm::SmallVector<PendingPrefetch, 4> pending_prefetches_;  ///< prefetches of the current block
+  /// Words of vectors that lanes use one by one: by load and number of the word in the vector.
+  llvm::DenseMap<std::pair<const llvm::LoadInst*, unsigned>, Value*> lane_words_;
   llvm::SmallPtrSet<const llvm::LoadInst*, 4> in_pieces_;
   llvm::SmallPtrSet<const Instruction*, 16> of_pieces_;  ///< their addresses
   llvm::DenseMap<Value*, Value*> private_memory_;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr unsigned kDepth = 8;                 // of address expressions
 constexpr std::uint64_t kMostScale = 1 << 20;  // of a lane's index
+constexpr std::uint64_t kWord = 8;             // bytes of a scalar register
 
 }  // namespace
 
@@ -200,13 +201,22 @@ Value* MemoryEmitter::lane_address(Value* v, unsigned lane, unsigned depth) {
   if (auto* load = dyn_cast<LoadInst>(inst)) {
     auto* made = dyn_cast_or_null<LoadInst>(parts_.values.known().vectors.lookup(load));
     if (!made || !made->isSimple()) return b_.CreateExtractElement(vec(v), lane);
-    // Next to the load of the vector: later code may write to the same memory.
+    // Next to the load of the vector: later code may write to the same memory. So many numbers are
+    // live at once, and several narrow ones share a register.
     IRBuilder<> at{made->getNextNode()};
     const std::uint64_t size = module_.getDataLayout().getTypeStoreSize(load->getType());
-    return at.CreateAlignedLoad(
-        load->getType(),
-        at.CreateConstGEP1_64(at.getInt8Ty(), made->getPointerOperand(), size * lane),
-        std::min(load->getAlign(), Align{size}));
+    const auto element = [&](Type* type, std::uint64_t first) {
+      return at.CreateAlignedLoad(
+          type, at.CreateConstGEP1_64(at.getInt8Ty(), made->getPointerOperand(), size * first),
+          std::min(load->getAlign(), Align{size}));
+    };
+    const unsigned together = size < kWord ? static_cast<unsigned>(kWord / size) : 1;
+    if (together == 1 || !load->getType()->isIntegerTy(static_cast<unsigned>(8 * size)) ||
+        width_ % together != 0)
+      return element(load->getType(), lane);
+    Value*& word = lane_words_[{made, lane / together}];
+    if (!word) word = element(at.getInt64Ty(), lane - lane % together);
+    return b_.CreateTrunc(b_.CreateLShr(word, 8 * size * (lane % together)), load->getType());
   }
   const bool is_short = isa<CastInst, GetElementPtrInst>(inst) ||
                         (isa<BinaryOperator>(inst) && any_of(inst->operands(), [&](Value* operand) {

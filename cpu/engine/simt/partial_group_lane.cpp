@@ -383,7 +383,7 @@ PartialGroupEmitter::Last PartialGroupEmitter::last_group(BasicBlock* block) {
 }
 
 /// Ends the loop over groups: this group and the later ones have only values to store that are
-/// uniform over the block. They keep their modes.
+/// uniform over the block. They keep their modes. Where other rows run first, only this group ends.
 void PartialGroupEmitter::leave_groups(const Exit& exit) {
   ++report_.last_groups;
   if (parts_.regions.current()->id == 0 && exit.to) parts_.regions.modes_before() = true;
@@ -402,8 +402,11 @@ void PartialGroupEmitter::leave_groups(const Exit& exit) {
       b_.CreateStore(scalar(v), leaving);
     }
   }
-  b_.CreateBr(parts_.strips.strip() ? parts_.strips.strip()->next_block
-                                    : parts_.regions.current()->after);
+  if (plan_.by_columns)
+    b_.CreateBr(parts_.regions.current()->next);
+  else
+    b_.CreateBr(parts_.strips.strip() ? parts_.strips.strip()->next_block
+                                      : parts_.regions.current()->after);
 }
 
 }  // namespace cucpu::simt

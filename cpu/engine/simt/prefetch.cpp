@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
 
@@ -16,10 +17,30 @@ using namespace llvm;
 
 namespace {
 
-constexpr std::uint64_t kLine = 64;    // bytes of a cache line
-constexpr std::uint64_t kAhead = 512;  // prefetch distance in bytes
-constexpr std::int64_t kTurns = 4;     // prefetch distance in a loop, in iterations
-constexpr unsigned kMost = 4;          // streams; more do not pay
+constexpr std::uint64_t kLine = 64;  // bytes of a cache line
+constexpr unsigned kMost = 4;        // streams; more do not pay
+
+bool is_x86(const Function& function) {
+  return Triple{function.getParent()->getTargetTriple()}.isX86();
+}
+
+bool ends_with_barrier(BasicBlock* block) { return barrier_at_end(*block) != nullptr; }
+
+/// How far ahead, and into which cache (of llvm.prefetch: 3 the first, 2 the second level).
+struct Distance {
+  std::uint64_t bytes;  ///< of consecutive lines
+  std::int64_t turns;   ///< of a loop
+  unsigned cache = 3;
+};
+
+Distance distance(const Flow& flow, const LoadInst& load) {
+  if (!is_x86(flow.function)) return {512, 4};
+  // All groups of a block do one iteration between two barriers, which takes longer than a line
+  // from the last level of the caches. Lines of a tile may all be in one set of the first level.
+  const Loop* loop = flow.loop_of(load.getParent());
+  if (loop && any_of(loop->blocks(), ends_with_barrier)) return {2048, 1, 2};
+  return {2048, 8};
+}
 
 /// By how much a value grows per iteration: `step` times a constant. Wrapping and sign do not
 /// matter, because the result is a hint.
@@ -94,9 +115,12 @@ std::optional<Prefetch> stream_of(LoadInst& load, const Flow& flow, const Shapes
 
 Prefetches find_prefetches(const Flow& flow, const Shapes& full, unsigned width) {
   Prefetches found;
-  // Processors of x86-64 detect consecutive lines early enough, but no long strides either.
+  // Processors of x86-64 detect consecutive lines early enough if nothing else is between the
+  // loads, but no long strides either.
   const Triple triple{flow.function.getParent()->getTargetTriple()};
-  if (!triple.isAArch64() && !(triple.isX86() && !flow.loops.empty())) return found;
+  const bool interrupted = any_of(flow.order, ends_with_barrier);
+  if (!triple.isAArch64() && !(triple.isX86() && (!flow.loops.empty() || interrupted)))
+    return found;
   for (BasicBlock* block : flow.order) {
     const LoadInst* last = nullptr;
     for (Instruction& inst : *block) {
@@ -138,21 +162,22 @@ void MemoryEmitter::emit_prefetch(LoadInst& load, LoadInst* made, std::uint64_t 
       })) {
     const IRBuilderBase::InsertPointGuard here{b_};
     b_.SetInsertPoint(first);
+    const Distance ahead = distance(plan_.flow, load);
     for (const PendingPrefetch& pending : pending_prefetches_) {
       Value* from = pending.load->getPointerOperand();
       if (Value* step = pending.prefetch.step ? scalar(pending.prefetch.step) : nullptr) {
         if (!hoist(step, first)) continue;
-        const auto turns = static_cast<std::uint64_t>(pending.prefetch.factor * kTurns);
+        const auto turns = static_cast<std::uint64_t>(pending.prefetch.factor * ahead.turns);
         from = b_.CreateGEP(
             b_.getInt8Ty(), from,
             b_.CreateMul(b_.CreateSExtOrTrunc(step, b_.getInt64Ty()), b_.getInt64(turns)));
       } else {
-        from = b_.CreateGEP(b_.getInt8Ty(), from, b_.getInt64(kAhead));
+        from = b_.CreateGEP(b_.getInt8Ty(), from, b_.getInt64(ahead.bytes));
       }
       for (std::uint64_t line = 0; line < pending.bytes; line += kLine)
         b_.CreateIntrinsic(Intrinsic::prefetch, {from->getType()},
                            {b_.CreateGEP(b_.getInt8Ty(), from, b_.getInt64(line)), b_.getInt32(0),
-                            b_.getInt32(3), b_.getInt32(1)});
+                            b_.getInt32(ahead.cache), b_.getInt32(1)});
     }
   }
   pending_prefetches_.clear();

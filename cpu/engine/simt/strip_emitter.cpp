@@ -213,7 +213,7 @@ unsigned StripEmitter::strip_length() const {
 
 // A strip only changes the order of independent threads.
 bool StripEmitter::can_run_across() const {
-  if (parts_.regions.says_group() || parts_.regions.all().size() != 1 ||
+  if (plan_.by_columns || parts_.regions.says_group() || parts_.regions.all().size() != 1 ||
       plan_.lanes.block.x % width_ != 0 || strip_length() < 2)
     return false;
   return none_of(instructions(state_.thread), [](Instruction& inst) {

@@ -35,6 +35,7 @@ VectorTarget VectorTarget::of(const TargetMachine* machine) {
   target.masks = avx2;
   target.gathers = avx512 || (avx2 && features->checkFeatures("+fast-gather"));
   target.scatters = avx512;
+  target.columns = true;
   return target;
 }
 

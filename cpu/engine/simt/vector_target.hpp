@@ -17,6 +17,9 @@ struct VectorTarget {
   bool masks = false;       ///< the same for elements of 32 and 64 bits (AVX2)
   bool gathers = false;     ///< gathers with a mask are faster than loads of single lanes
   bool scatters = false;    ///< the same for scatters
+  /// A line of the first-level cache stays there while eight lanes write to it and to lines that
+  /// are a power of two apart, but not while sixteen do (columns.hpp).
+  bool columns = false;
 
   /// Null: a target without any of it.
   static VectorTarget of(const llvm::TargetMachine*);

@@ -9,8 +9,10 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/simt/columns.hpp"
 #include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
+#include "cpu/engine/simt/prefetch.hpp"
 #include "cpu/engine/simt/vector_target.hpp"
 
 namespace cucpu::simt {
@@ -33,6 +35,12 @@ constexpr std::uint64_t kTooLarge = 8'000'000;
 constexpr unsigned kRegisters = 40;
 // The same where a wider group than usual would have two registers per value, of 16 (AVX2).
 constexpr unsigned kFewRegisters = 12;
+// Lanes of a group that access lines of their own: columns of a matrix whose rows are a power of
+// two long share a set of the first-level cache, which has eight or twelve lines.
+constexpr unsigned kColumns = 8;
+// Lanes of a group that reads single bytes, and reads the next ones after long: a group of sixteen
+// uses a quarter of each cache line that it fetches.
+constexpr unsigned kBytes = 32;
 
 /// Estimated cost of optimization: instructions times lanes. 2,500 is about 60 ms on a Neoverse N1.
 /// On x86-64 with registers of sixteen lanes, vector code takes half as long.
@@ -176,6 +184,13 @@ bool accesses_in_divergent_loop(const Flow& flow, const Shapes& shapes) {
   });
 }
 
+// Whether a loop reads single bytes, with a stride that is known only at launch.
+bool streams_bytes(const Flow& flow, const Shapes& shapes, unsigned width) {
+  return any_of(find_prefetches(flow, shapes, width), [](const auto& one) {
+    return one.second.step && one.first->getType()->isIntegerTy(8);
+  });
+}
+
 // Moves extensions of one block that need a guard together after the first one, where their
 // operands can be computed before it: one exit and one test serve all of them. Returns the
 // remaining positions of guards.
@@ -277,6 +292,13 @@ BlockCode vectorize(Function& thread, const Options& options) {
       else if (!code.reduced && wider == 2 * target.lanes && wider > lanes.width &&
                report.pressure * 2 <= kFewRegisters && !accesses_in_divergent_loop(flow, shapes))
         lanes = Lanes{wider, options.block};
+      if (const Lanes narrow{kColumns, options.block}; lanes.width > kColumns &&
+                                                       can_run_by_columns(flow, narrow) &&
+                                                       writes_columns(flow, shapes))
+        lanes = narrow;
+      else if (!code.reduced && options.block.x % kBytes == 0 &&
+               streams_bytes(flow, shapes, lanes.width))
+        lanes = Lanes{kBytes, options.block};
     }
     code.baseline =
         options.baseline_beyond && cost_of(thread, lanes.width) > *options.baseline_beyond;
@@ -314,6 +336,8 @@ BlockCode vectorize(Function& thread, const Options& options) {
     }
   report.groups_agree = plan.groups_agree;
   plan.check = options.check;
+  plan.by_columns = !needs.whole_warps && can_run_by_columns(flow, lanes) &&
+                    (options.columns || (target.columns && writes_columns(flow, full)));
   if (!plan.groups_agree && (options.check & check::kSync) != 0) {
     report.refusal = "check mode: threads may reach different barriers";
     return code;

@@ -29,8 +29,9 @@ struct Options {
   /// Above this estimated cost of optimization (cost_of() in vectorize.cpp) the result is baseline
   /// code, which compiles fast and runs slower. Not set: optimized code.
   std::optional<unsigned> baseline_beyond;
-  bool unrolled = false;                  ///< "unroll-barrier-loops" changed the code
-  unsigned check = 0;                     ///< check mode: the check::Kinds that block code tests
+  bool columns = false;   ///< groups run column by column wherever possible; for tests
+  bool unrolled = false;  ///< "unroll-barrier-loops" changed the code
+  unsigned check = 0;     ///< check mode: the check::Kinds that block code tests
   llvm::TargetMachine* target = nullptr;  ///< for the cost models of LLVM's passes; may be null
 };
 

@@ -9,11 +9,14 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/IR/ValueHandle.h>
 
 #include <algorithm>
 #include <bit>
+
+#include "cpu/engine/simt/vector_target.hpp"
 
 namespace cucpu::simt {
 
@@ -28,12 +31,13 @@ bool is_mask(const Value* v) {
 
 class Widener {
  public:
-  explicit Widener(Function& block) : block_{block}, layout_{block.getDataLayout()} {}
+  Widener(Function& block, const MaskForm& form)
+      : block_{block}, layout_{block.getDataLayout()}, form_{form} {}
 
   unsigned run() {
     SmallVector<Instruction*> found;
     for (Instruction& inst : instructions(block_))
-      if (is_mask(&inst)) found.push_back(&inst);
+      if (is_mask(&inst) && lanes(inst) <= form_.most_lanes) found.push_back(&inst);
     choose_widths(found);
     for (Instruction* inst : found)
       if (combines(*inst)) wide(inst);
@@ -72,7 +76,8 @@ class Widener {
   }
 
   /// The lane width of masks that are combined. If they select nothing wide: the width of what they
-  /// select, or a byte. Else the width of the compared values if all have the same, or 32 bits.
+  /// select or access, or a byte. Else the width of the compared values if all have the same, or 32
+  /// bits.
   void choose_widths(ArrayRef<Instruction*> masks) {
     EquivalenceClasses<const Value*> together;
     for (Instruction* mask : masks) {
@@ -98,6 +103,8 @@ class Widener {
         if (!is_mask(user) && (isa<SelectInst>(user) || isa<CastInst>(user)) &&
             user->getType()->isVectorTy())
           all.chosen = std::max(all.chosen, width_of(*user));
+        else if (const Value* data = masked_data(*user))
+          all.chosen = std::max(all.chosen, width_of(*data));
     }
     for (Instruction* mask : masks) {
       const Widths all = widths.lookup(together.getLeaderValue(mask));
@@ -108,6 +115,21 @@ class Widener {
         width = std::max(all.chosen, 8u);
       else
         width = all.least >= 32 ? all.least : std::min(all.most, 32u);
+    }
+  }
+
+  /// What an access with a mask loads or stores.
+  static const Value* masked_data(const User& user) {
+    auto* call = dyn_cast<IntrinsicInst>(&user);
+    switch (call ? call->getIntrinsicID() : Intrinsic::not_intrinsic) {
+      case Intrinsic::masked_load:
+      case Intrinsic::masked_gather:
+        return call;
+      case Intrinsic::masked_store:
+      case Intrinsic::masked_scatter:
+        return call->getArgOperand(0);
+      default:
+        return nullptr;
     }
   }
 
@@ -272,7 +294,7 @@ class Widener {
       auto* number = use->getOperandNo() == 0 && isa<ICmpInst>(user)
                          ? dyn_cast<ConstantInt>(user->getOperand(1))
                          : nullptr;
-      if (number && cast<ICmpInst>(user)->isEquality() &&
+      if (number && !form_.has_sign_bits && cast<ICmpInst>(user)->isEquality() &&
           (number->isZero() || number->isMinusOne())) {
         IRBuilder<> b{user};
         const bool all = number->isMinusOne();
@@ -293,7 +315,7 @@ class Widener {
     Value*& known = bits_[{&where, signs}];
     if (known) return known;
     IRBuilder<> b = in(where, signs);
-    if (fills(signs))
+    if (!form_.has_sign_bits && fills(signs))
       signs =
           b.CreateTrunc(signs, VectorType::get(b.getInt8Ty(), cast<VectorType>(signs->getType())));
     return known = b.CreateBitCast(b.CreateICmpSLT(signs, Constant::getNullValue(signs->getType())),
@@ -316,6 +338,7 @@ class Widener {
 
   Function& block_;
   const DataLayout& layout_;
+  const MaskForm form_;
   DenseMap<const Value*, unsigned> width_;
   DenseMap<const Value*, WeakTrackingVH> wide_;  // may be a cast that is replaced later
   SmallVector<Instruction*> dead_;
@@ -324,9 +347,16 @@ class Widener {
 
 }  // namespace
 
-unsigned widen_masks(Function& block, const TargetMachine* target) {
-  if (!target || !target->getTargetTriple().isAArch64()) return 0;
-  return Widener{block}.run();
+std::optional<MaskForm> MaskForm::of(const TargetMachine* target) {
+  if (!target) return {};
+  if (target->getTargetTriple().isAArch64()) return MaskForm{};
+  const VectorTarget can = VectorTarget::of(target);
+  if (!can.masks || can.wide_masks) return {};
+  return MaskForm{.has_sign_bits = true, .most_lanes = can.lanes};
+}
+
+unsigned widen_masks(Function& block, const std::optional<MaskForm>& form) {
+  return form ? Widener{block, *form}.run() : 0;
 }
 
 }  // namespace cucpu::simt

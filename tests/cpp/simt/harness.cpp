@@ -392,6 +392,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   cucpu::simt::Options options;
   options.block = work.block;
   options.width = width;
+  options.columns = work.as_on_x86;
   auto made = cucpu::pipeline::vectorize(*module->getFunction("kernel"), options);
   if (std::getenv("SIMT_CODE")) module->print(errs(), nullptr);
   if (!made.function) return made.report;
@@ -413,7 +414,9 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   cucpu::pipeline::optimize_block(*made.function, machine.get());
   cucpu::lower_min_max(*made.function, machine.get());
   cucpu::fold_canonical_selects(*made.function, machine.get());
-  cucpu::simt::widen_masks(*made.function, machine.get());
+  const cucpu::simt::MaskForm avx2{.has_sign_bits = true, .most_lanes = 8};
+  cucpu::simt::widen_masks(*made.function,
+                           work.as_on_x86 ? avx2 : cucpu::simt::MaskForm::of(machine.get()));
   EXPECT_FALSE(verifyModule(*module, &errs()));
   if (code) {
     raw_string_ostream text{*code};

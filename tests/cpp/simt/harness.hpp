@@ -23,6 +23,7 @@ struct Work {
   std::vector<std::uint32_t> numbers;
   cucpu::Dim3 grid{1, 1, 1};
   cucpu::Dim3 block{64, 1, 1};
+  bool as_on_x86 = false;  ///< groups run by columns, and masks have the form for AVX2
 };
 
 /// Declarations of the markers tests use, for the head of textual thread code.

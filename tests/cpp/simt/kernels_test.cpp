@@ -207,6 +207,44 @@ TEST(SimtKernels, AtomicsOfLanesThatCollideAllCount) {
   compare(parse(kernel("histogram")), work);
 }
 
+TEST(SimtKernels, AtomicsAtNarrowNumbersFromMemoryUseTheNumberOfTheirLane) {
+  const std::tuple<const char*, const char*, const char*> types[] = {
+      {"i8", "0", "1"}, {"i16", "1", "2"}, {"i32", "2", "4"}};
+  for (auto [type, shift, align] : types) {
+    SCOPED_TRACE(type);
+    std::string text = kernel("narrow_histogram");
+    const auto replace = [&](const std::string& name, const std::string& by) {
+      for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at))
+        text.replace(at, name.size(), by);
+    };
+    replace("TYPE", type);
+    replace("SHIFT", shift);
+    replace("ALIGN", align);
+    Work work;
+    for (std::uint32_t threads : {64u, 76u}) {
+      work.block = {threads, 1, 1};
+      work.buffers = {numbers(160), std::vector<std::uint32_t>(threads)};
+      compare(parse(text), work);
+    }
+  }
+}
+
+TEST(SimtKernels, GroupsRunColumnByColumn) {
+  for (cucpu::Dim3 block :
+       {cucpu::Dim3{32, 8, 1}, cucpu::Dim3{32, 3, 2}, cucpu::Dim3{64, 5, 1}, cucpu::Dim3{8, 7, 1}})
+    for (const bool columns : {false, true})
+      for (const std::uint32_t wide : {64u, 61u, 34u})
+        for (const std::uint32_t high : {8u, 2u}) {
+          Work work;
+          work.as_on_x86 = columns;
+          work.grid = {64 / block.x, 1, 1};
+          work.block = block;
+          work.buffers = {numbers(64 * 64), std::vector<std::uint32_t>(64 * 64, 7)};
+          work.numbers = {64, wide, high};
+          compare(parse(kernel("transpose")), work, {0, 4, 8, 16, 32});
+        }
+}
+
 TEST(SimtKernels, ARetryLoopOfCompareAndSwapEnds) {
   Work work;
   work.block = {64, 1, 1};
@@ -262,6 +300,8 @@ TEST(SimtKernels, PrivateArraysAndRowsOfATwoDimensionalBlock) {
     work.block = block;
     work.buffers = {std::vector<std::uint32_t>(24 * 64)};
     compare(parse(kernel("private")), work, {0, 4, 8, 16, 32});
+    work.as_on_x86 = true;
+    compare(parse(kernel("private")), work, {0, 4, 8, 16, 32});
   }
 }
 
@@ -278,6 +318,7 @@ TEST(SimtKernels, RowsOfNeighbouringBlocksFormAStrip) {
       const std::vector<unsigned> widths =
           blocks == 9 ? std::vector<unsigned>{4, 8, 16, 32} : std::vector<unsigned>{16};
       for (std::uint32_t wide : {n, n - 3}) {
+        work.as_on_x86 = blocks == 2;  // instead of strips
         work.numbers = {wide};
         compare(parse(kernel("rows")), work, widths);
       }

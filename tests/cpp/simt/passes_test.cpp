@@ -12,9 +12,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/simt/dead_shared_stores.hpp"
+#include "cpu/engine/simt/forward_shared_stores.hpp"
 #include "cpu/engine/simt/recover_divisions.hpp"
 
 namespace {
@@ -95,17 +97,21 @@ TEST(SimtPasses, OtherProductsStay) {
                      [](Instruction& inst) { return inst.getOpcode() == Instruction::UDiv; }));
 }
 
-/// Block code with the address of shared memory in %shared; returns how many stores vanish.
+/// Block code with the address of shared memory in %shared.
+std::string block_code(const std::string& body) {
+  return "declare i1 @cucpu_rt_next_block(ptr)\ndeclare void @other()\ndefine void @f(ptr "
+         "%context) {\nentry:\n  br label %block\nblock:\n  %field = getelementptr i8, ptr "
+         "%context, i64 " +
+         std::to_string(offsetof(cucpu::BlockContext, shared)) +
+         "\n  %shared = load ptr, ptr %field\n  %four = getelementptr i8, ptr %shared, i64 4\n" +
+         body +
+         "  %more = call i1 @cucpu_rt_next_block(ptr %context)\n  br i1 %more, label %block, "
+         "label %end\nend:\n  ret void\n}\n";
+}
+
+/// How many stores vanish.
 unsigned dead_stores(const std::string& body) {
-  Parsed code{
-      "declare i1 @cucpu_rt_next_block(ptr)\ndeclare void @other()\ndefine void @f(ptr "
-      "%context) {\nentry:\n  br label %block\nblock:\n  %field = getelementptr i8, ptr "
-      "%context, i64 " +
-      std::to_string(offsetof(cucpu::BlockContext, shared)) +
-      "\n  %shared = load ptr, ptr %field\n  %four = getelementptr i8, ptr %shared, i64 4\n" +
-      body +
-      "  %more = call i1 @cucpu_rt_next_block(ptr %context)\n  br i1 %more, label %block, "
-      "label %end\nend:\n  ret void\n}\n"};
+  Parsed code{block_code(body)};
   const unsigned count = cucpu::simt::remove_dead_shared_stores(*code.function);
   EXPECT_FALSE(verifyFunction(*code.function, &errs()));
   return count;
@@ -113,12 +119,74 @@ unsigned dead_stores(const std::string& body) {
 
 TEST(SimtPasses, StoresToSharedMemoryThatNothingReadsVanish) {
   EXPECT_EQ(dead_stores("  store i32 1, ptr %shared\n  store i32 2, ptr %four\n"), 2u);
+  // What is written again on every way to a load; but not a part of it.
+  EXPECT_EQ(dead_stores("  store i32 1, ptr %four\n  store i64 2, ptr %shared\n  %v = load i64, "
+                        "ptr %shared\n"),
+            1u);
+  EXPECT_EQ(dead_stores("  store i64 1, ptr %shared\n  store i32 2, ptr %four\n  %v = load i64, "
+                        "ptr %shared\n"),
+            0u);
   // The next block reads what it has written itself.
   EXPECT_EQ(dead_stores("  %v = load i32, ptr %shared\n  store i32 %v, ptr %shared\n"), 1u);
   // Other places, and global memory.
   EXPECT_EQ(dead_stores("  store i32 1, ptr %shared\n  %v = load i32, ptr %four\n  %p = inttoptr "
                         "i64 4096 to ptr\n  store i32 %v, ptr %p\n"),
             1u);
+}
+
+/// The shuffle that a load of four numbers, 4 bytes after the beginning, becomes; empty: it stays.
+/// %a and %b are vectors of four numbers, %p is any address.
+std::vector<int> forwarded(const std::string& body, const std::string& load = "load <4 x i32>") {
+  Parsed code{block_code(
+      "  %a = load <4 x i32>, ptr %context\n  %pb = getelementptr i8, ptr %context, i64 "
+      "16\n  %b = load <4 x i32>, ptr %pb\n  %eight = getelementptr i8, ptr %shared, i64 8\n  "
+      "%sixteen = getelementptr i8, ptr %shared, i64 16\n  %p = load ptr, ptr %context\n" +
+      body + "  %v = " + load + ", ptr %four\n  store <4 x i32> %v, ptr %p\n")};
+  const unsigned count = cucpu::simt::forward_shared_stores(*code.function);
+  EXPECT_FALSE(verifyFunction(*code.function, &errs()));
+  for (Instruction& inst : instructions(*code.function))
+    if (auto* shuffle = dyn_cast<ShuffleVectorInst>(&inst)) {
+      EXPECT_EQ(count, 1u);
+      EXPECT_EQ(shuffle->getOperand(0)->getName(), "a");
+      return {shuffle->getShuffleMask().begin(), shuffle->getShuffleMask().end()};
+    }
+  EXPECT_EQ(count, 0u);
+  return {};
+}
+
+TEST(SimtPasses, LoadsOfTwoStoredVectorsAreShuffles) {
+  const std::string a = "  store <4 x i32> %a, ptr %shared\n",
+                    b = "  store <4 x i32> %b, ptr %sixteen\n";
+  const std::vector<int> across{1, 2, 3, 4};
+  EXPECT_EQ(forwarded(a + b), across);
+  EXPECT_EQ(forwarded(b + a), across);
+  // The later of two stores counts, and loads do not change anything.
+  EXPECT_EQ(forwarded("  store <4 x i32> %b, ptr %shared\n" + b + a + "  %x = load i32, ptr %p\n"),
+            across);
+  EXPECT_EQ(forwarded(a + "  store <4 x i32> %b, ptr %eight\n"), (std::vector<int>{1, 4, 5, 6}));
+  EXPECT_EQ(forwarded("  store <4 x i32> %a, ptr %four\n"), (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(SimtPasses, LoadsOfOtherNumbersStay) {
+  const std::string a = "  store <4 x i32> %a, ptr %shared\n",
+                    b = "  store <4 x i32> %b, ptr %sixteen\n";
+  const std::vector<int> none;
+  EXPECT_EQ(forwarded(a), none) << "its last number is unknown";
+  EXPECT_EQ(forwarded(a + b + "  call void @other()\n"), none) << "a call may write";
+  EXPECT_EQ(forwarded(a + b + "  store i32 1, ptr %p\n"), none) << "somewhere";
+  EXPECT_EQ(forwarded(a + b + "  store i8 1, ptr %eight\n"), none) << "a part of it";
+  EXPECT_EQ(forwarded(a + b + "  store volatile <4 x i32> %b, ptr %four\n"), none);
+  EXPECT_EQ(forwarded(a + b, "load volatile <4 x i32>"), none);
+  EXPECT_EQ(forwarded(a + b + "  br label %later\nlater:\n"), none) << "another block of code";
+  EXPECT_EQ(forwarded("  %f = bitcast <4 x i32> %a to <4 x float>\n  store <4 x float> %f, ptr "
+                      "%shared\n" +
+                      b),
+            none)
+      << "another type";
+  EXPECT_EQ(forwarded(a + "  %c = xor <4 x i32> %b, %b\n  store <4 x i32> %c, ptr %eight\n"
+                          "  store i32 1, ptr %sixteen\n"),
+            none)
+      << "a number that is no vector";
 }
 
 TEST(SimtPasses, StoresToSharedMemoryThatMayBeReadStay) {

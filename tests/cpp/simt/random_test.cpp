@@ -370,6 +370,7 @@ TEST_P(SimtRandom, ProgramsGiveTheSameMemoryForEveryWidth) {
                                               {32, 3, 1}, {10, 5, 1},  {7, 1, 1}};
     work.block = kBlocks[random() % 7];
     work.grid = {3, 1, 1};
+    work.as_on_x86 = seed % 3 == 0;
     std::vector<std::uint32_t> in(kIn);
     for (auto& word : in) word = static_cast<std::uint32_t>(random());
     work.buffers = {in, std::vector<std::uint32_t>(512 * kOutPerThread),

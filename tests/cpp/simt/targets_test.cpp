@@ -89,7 +89,7 @@ Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 bloc
   cucpu::lower_saturating_conversions(*made.function, &target);
   cucpu::simt::form_dot_products(*made.function, &target);
   cucpu::fold_canonical_selects(*made.function, &target);
-  cucpu::simt::widen_masks(*made.function, &target);
+  cucpu::simt::widen_masks(*made.function, cucpu::simt::MaskForm::of(&target));
   EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
   SmallString<0> text;
   raw_svector_ostream out{text};
@@ -161,8 +161,7 @@ TEST(SimtTargets, Avx2CodeHasTwoRegistersPerValueWhereFewAreLive) {
   auto target = machine("x86-64-v3");
   if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
   const std::map<std::string, unsigned> widths{
-      {"saxpy", 16},       {"matmul", 16}, {"mandelbrot", 16},
-      {"blackscholes", 8}, {"nbody", 8},   {"histogram", 8}};  // a divergent loop with accesses
+      {"saxpy", 16}, {"matmul", 16}, {"mandelbrot", 16}, {"blackscholes", 8}, {"nbody", 8}};
   for (const Row& row : kRows) {
     const auto width = widths.find(row.kernel);
     if (width == widths.end()) continue;
@@ -174,6 +173,84 @@ TEST(SimtTargets, Avx2CodeHasTwoRegistersPerValueWhereFewAreLive) {
   EXPECT_GE(count(compile(ten(), "matmul", {16, 16, 1}, *target).assembly, "vfmadd"), 128u + 32);
   // A row of eight threads has no wider group.
   EXPECT_EQ(compile(ten(), "mandelbrot", {8, 8, 1}, *target).report.width, 8u);
+}
+
+/// The lines of assembly from the one with `first` to the next branch back to a loop.
+std::string loop_from(const std::string& code, const std::string& first) {
+  const std::size_t from = code.find(first);
+  EXPECT_NE(from, std::string::npos) << code;
+  if (from == std::string::npos) return {};
+  return code.substr(from, code.find("\tj", from) - from);
+}
+
+// A byte of a stream that a loop reads with a long stride: a group reads half a cache line, in
+// words, and each lane adds to its bin. Nothing goes through the stack.
+TEST(SimtTargets, LanesTakeTheirBytesFromWords) {
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    const Made made = compile(ten(), "histogram", {256, 1, 1}, *target);
+    EXPECT_EQ(made.report.width, 32u) << cpu;
+    const std::string loop = loop_from(made.assembly, "prefetcht0");
+    EXPECT_EQ(count(loop, "\tincl\t"), 32u) << loop;
+    EXPECT_EQ(count(loop, "\tmovzbl\t[0-9]*\\("), 0u) << loop;
+    EXPECT_LE(count(loop, "\\(%rsp\\)"), 4u) << loop;
+  }
+}
+
+// Between barriers, the stream of a kernel is interrupted: the next lines are prefetched. A tile
+// goes to the second level of the caches, where its lines do not share one set.
+TEST(SimtTargets, X86CodePrefetchesWhereBarriersAreBetweenLoads) {
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    const auto code = [&](const char* kernel, cucpu::Dim3 block) {
+      return compile(ten(), kernel, block, *target).assembly;
+    };
+    EXPECT_EQ(count(code("reduce", {256, 1, 1}), "\tprefetcht0\t2048\\("), 1u) << cpu;
+    EXPECT_EQ(count(code("vector_add", {256, 1, 1}), "\tprefetch"), 0u) << cpu;
+    const std::string matmul = code("matmul", {16, 16, 1});
+    EXPECT_GE(count(matmul, "\tprefetcht1\t"), 1u) << cpu;
+    EXPECT_EQ(count(matmul, "\tprefetcht0\t"), 0u) << cpu;
+  }
+}
+
+// The last steps of a reduction: what a group has stored stays in its registers.
+TEST(SimtTargets, AReductionLoadsNothingThatItHasJustStored) {
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    const std::string code = compile(ten(), "reduce", {256, 1, 1}, *target).assembly;
+    const std::string steps = code.substr(code.find("\tvaddps"));
+    EXPECT_EQ(count(steps, "\tvmov[a-z]+\t%[xyz]mm[0-9]+, [0-9]*\\("), 0u) << steps;
+  }
+}
+
+// A store of a column: eight lines of the cache at a time, row of threads after row of threads.
+TEST(SimtTargets, ColumnsAreWrittenLineAfterLine) {
+  const std::string ptx = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry turn(.param .u64 in, .param .u64 out, .param .u32 n) {
+  .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f;
+  ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x; mov.u32 %r3, %tid.y;
+  mad.lo.s32 %r4, %r3, %r1, %r2;
+  mad.lo.s32 %r5, %r2, %r1, %r3;
+  mul.wide.s32 %d3, %r4, 4; add.s64 %d3, %d1, %d3;
+  mul.wide.s32 %d4, %r5, 4; add.s64 %d4, %d2, %d4;
+  ld.global.f32 %f, [%d3];
+  st.global.f32 [%d4], %f;
+  ret;
+})";
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    EXPECT_EQ(compile(ptx, "turn", {32, 8, 1}, *target).report.width, 8u);
+    // Without rows there is nothing to wait for.
+    EXPECT_EQ(compile(ptx, "turn", {256, 1, 1}, *target).report.width, 16u);
+  }
 }
 
 // Hints stand together before the loads they are about; between loads they cost more than they
@@ -351,6 +428,38 @@ L:
   EXPECT_EQ(count(made.assembly, "\tumov\t|\tmov\tv[0-9]+\\.b\\[|\tubfx\t[^\n]*, #1\n"), 0u)
       << made.assembly;
   EXPECT_EQ(count(made.assembly, "\tushll2?\t"), 0u) << made.assembly;
+}
+
+// The same kernel with registers that hold all lanes: masks are not packed into narrower numbers.
+TEST(SimtTargets, Avx2CodeKeepsMasksOfEightLanesInOneRegister) {
+  auto target = machine("x86-64-v3");
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  const std::string ptx = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {
+  .reg .pred %p, %q; .reg .b32 %t, %n, %v; .reg .b64 %out, %at;
+  ld.param.u64 %out, [out];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %at, %t, 4;
+  add.u64 %out, %out, %at;
+  ld.global.u32 %n, [%out];
+  mov.u32 %v, 0;
+L:
+  setp.gt.s32 %q, %n, 5;
+  @%q ld.global.u32 %v, [%out+4096];
+  @%q st.global.u32 [%out], %n;
+  sub.s32 %n, %n, %v;
+  setp.gt.s32 %p, %n, 0;
+  @%p bra L;
+  st.global.u32 [%out], %v;
+  ret;
+})";
+  const Made made = compile(ptx, "k", {256, 1, 1}, *target);
+  EXPECT_EQ(made.report.width, 8u);
+  EXPECT_EQ(count(made.assembly, "\tvpackss"), 0u) << made.assembly;
+  EXPECT_EQ(count(made.assembly, "\tvpmovzxwd\t"), 0u) << made.assembly;
 }
 
 // The passes below emit constants for constant operands, so that their results can be compared here
