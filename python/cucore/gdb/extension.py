@@ -244,6 +244,16 @@ class SuspendedThread(gdb.unwinder.Unwinder):
 SUSPENDED = SuspendedThread()
 
 
+def in_runtime(frame):
+    """Returns whether the frame belongs to the device's runtime. Its functions have no names in a wheel, where the library is
+    stripped; kernels are in no library."""
+    name = frame.name() or ""
+    if name.startswith("cucpu") or "cucpu::" in name:
+        return True
+    library = gdb.solib_name(frame.pc())
+    return library is not None and library == gdb.solib_name(symbol("cucpu_debugger_layout"))
+
+
 def in_kernel(frame):
     """Returns whether the frame has a source line and does not belong to the device's runtime."""
     place = frame.find_sal()
@@ -482,8 +492,7 @@ class KernelFrames:
         for frame in frames:
             if SUSPENDED.thread is not None and not in_kernel_of_suspended(frame.inferior_frame()):
                 continue
-            name = frame.inferior_frame().name() or ""
-            if seen and (name.startswith("cucpu") or "cucpu::" in name):
+            if seen and in_runtime(frame.inferior_frame()):
                 return
             seen = seen or in_kernel(frame.inferior_frame())
             yield frame

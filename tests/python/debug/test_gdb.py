@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import cucore
 import gdb_session as session
 import pytest
 
@@ -78,6 +81,17 @@ def test_step_enters_functions_and_backtrace_shows_the_callers(debug: Debug) -> 
     frames = [re.sub(r"^#\d+ +(0x\S+ in )?", "", text) for text in out[3].splitlines()]
     assert [frame.split("(")[0].split()[0] for frame in frames] == ["scale", "saxpy"]
     assert out[4].endswith("= 2") and out[6].endswith("= 0")
+
+
+def test_backtrace_ends_at_the_kernel_where_the_library_is_stripped(debug: Debug, tmp_path: Path) -> None:
+    """As in a wheel: the functions of the device that call the kernel have no names."""
+    if (strip := shutil.which("strip")) is None:
+        pytest.skip("needs strip")
+    stripped = tmp_path / "libcucore_cpu.so"
+    subprocess.run([strip, "-o", stripped, cucore.LIBRARY_FOLDER / "libcucore_cpu.so"], check=True)
+    out = debug(f"break kernel.cu:{line('float r = v * s')}", "run", "backtrace", CUCORE_CPU_LIBRARY=str(stripped))
+    frames = [re.sub(r"^#\d+ +(0x\S+ in )?", "", text) for text in out[2].splitlines()]
+    assert [frame.split("(")[0].split()[0] for frame in frames] == ["scale", "saxpy"], out[2]
 
 
 def test_inlined_function_has_a_frame_of_its_own(debug: Debug) -> None:

@@ -128,5 +128,5 @@ def test_instruction_comparison_detects_a_regression() -> None:
     assert costs_something("launch_3", 3772, 3820) and not costs_something("launch_3", 3772, 3810)
     is_worse = load("instructions").is_worse
     on_the_device = load("instructions").is_worse_on_the_device
-    assert on_the_device(1000, 1800) and not on_the_device(1000, 1700)
+    assert on_the_device(1000, 1500) and not on_the_device(1000, 1400)
     assert is_worse(1000, 1250) and not is_worse(1000, 1150) and not is_worse(100, 160) and is_worse(100, 170)

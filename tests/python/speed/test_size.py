@@ -25,12 +25,19 @@ def files() -> dict[Path, int]:
     }
 
 
+def has_its_own_runtime() -> bool:
+    """Whether the compiler linked libstdc++ into every library, as some toolchains do: that adds up to 2.5 MB to each."""
+    library = Path(next(iter(cucore.__path__))) / "lib" / "libcucore.so.0"
+    return b"\0libstdc++.so.6\0" not in library.read_bytes()
+
+
 def test_packages_without_the_cpu_device_are_smaller_than_10_mb() -> None:
     sizes = {
         path: size for path, size in files().items() if "libcucore_cpu" not in path.name and path.parent.name != "cpu"
     }
     largest = sorted(sizes.items(), key=lambda item: -item[1])[:8]
-    assert sum(sizes.values()) < 10 * MEGABYTE, largest
+    limit = 14 if has_its_own_runtime() else 10
+    assert sum(sizes.values()) < limit * MEGABYTE, largest
 
 
 def test_packages_with_the_cpu_device_are_smaller_than_60_mb() -> None:
