@@ -214,7 +214,9 @@ void ThreadPool::recruit(const Ref<GridRun>& run, unsigned count) noexcept {
         sleeping_.load(std::memory_order_relaxed) == 0)
       return;
     auto lock = lock_mutex();
+    const unsigned before = waking_;
     if (share(run, lock)) wake(waking_ + count, lock);
+    late_for_grid_ = std::min(late_for_grid_ + waking_ - before, waking_);
     return;
   }
 }
@@ -282,6 +284,11 @@ void ThreadPool::worker(bool extra) noexcept {
     while (work_.load(std::memory_order_relaxed) == 0) {
       sleep_.wait(lock);
       if (waking_ > 0) --waking_;
+      // Too late for a short grid: it spins, so that the next one needs no system call.
+      if (places_ != 0 && late_for_grid_ > 0) {
+        --late_for_grid_;
+        break;
+      }
     }
     --sleeping_;
   }

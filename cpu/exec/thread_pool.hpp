@@ -155,6 +155,7 @@ class ThreadPool {
   unsigned target_ = 1, spinning_ = 0, blocked_ = 0;
   std::atomic<unsigned> alive_{0}, sleeping_{0};  // written with the lock held
   unsigned waking_ = 0;                           // sleeping workers that have been notified
+  unsigned late_for_grid_ = 0;                    // of these, how many were called to a grid
   std::atomic<unsigned> busy_{0};                 // workers with a task or a grid
   StandbyWorkers standby_;
   std::uint64_t places_ = 0, taken_places_ = 0;  // of standby_, as bits

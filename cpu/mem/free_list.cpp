@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <new>
 
+#include "cpu/mem/per_thread.hpp"
 #include "cpu/mem/sanitizer.hpp"
 
 namespace cucpu {
@@ -57,16 +59,23 @@ struct Own {
         lists[i].first = block->next;
         push(shared[i], block);
       }
-      lists[i].count = kMostOwn;  // blocks freed later in this thread go to the shared list
     }
   }
 };
-thread_local Own own;
-// Pointer to this thread's list: faster than the function call of a thread_local in a shared
-// library.
-__attribute__((tls_model("initial-exec"))) thread_local Own* t_own = nullptr;
-[[gnu::noinline]] Own& first_own() noexcept { return *(t_own = &own); }
-Own& own_of_this_thread() noexcept { return t_own != nullptr ? *t_own : first_own(); }
+
+/// Null where there is no memory for it: registering a thread_local object would end the process
+/// then.
+[[gnu::noinline]] Own* first_own() noexcept {
+  try {
+    return &PerThread<Own>::get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+Own* own_of_this_thread() noexcept {
+  Own* const own = PerThread<Own>::peek();
+  return own != nullptr ? own : first_own();
+}
 
 void* from_system(std::size_t bytes) { return ::operator new (bytes, std::align_val_t{kStep}); }
 void to_system(void* block) noexcept { ::operator delete (block, std::align_val_t{kStep}); }
@@ -76,7 +85,9 @@ void to_system(void* block) noexcept { ::operator delete (block, std::align_val_
 void* allocate_from_free_list(std::size_t bytes) {
   const std::size_t size = (bytes - 1) / kStep;
   if (!kRecycles || size >= kSizes) return from_system(bytes);
-  Own::List& list = own_of_this_thread().lists[size];
+  Own* const own = own_of_this_thread();
+  if (own == nullptr) return from_system((size + 1) * kStep);
+  Own::List& list = own->lists[size];
   if (list.first == nullptr) {
     Shared& all = shared[size];
     if (all.first.load(std::memory_order_relaxed) == nullptr)
@@ -95,8 +106,8 @@ void return_to_free_list(void* block, std::size_t bytes) noexcept {
   const std::size_t size = (bytes - 1) / kStep;
   if (!kRecycles || size >= kSizes) return to_system(block);
   auto* const freed = static_cast<Block*>(block);
-  Own::List& list = own_of_this_thread().lists[size];
-  if (list.count < kMostOwn) {
+  if (Own* const own = own_of_this_thread(); own != nullptr && own->lists[size].count < kMostOwn) {
+    Own::List& list = own->lists[size];
     freed->next = list.first;
     list.first = freed;
     ++list.count;
