@@ -215,7 +215,7 @@ void ThreadPool::recruit(const Ref<GridRun>& run, unsigned count) noexcept {
       return;
     auto lock = lock_mutex();
     const unsigned before = waking_;
-    if (share(run, lock)) wake(waking_ + count, lock);
+    if (share(run, lock)) wake(std::min(waking_ + count, run->helpers_left()), lock);
     late_for_grid_ = std::min(late_for_grid_ + waking_ - before, waking_);
     return;
   }

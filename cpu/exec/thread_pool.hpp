@@ -40,6 +40,9 @@ class GridRun : public Object {
   }
   /// Takes the place of one helper; false when no more may join.
   bool reserve_helper() noexcept;
+  [[nodiscard]] unsigned helpers_left() const noexcept {
+    return helpers_left_.load(std::memory_order_relaxed);
+  }
   void return_helper() noexcept { helpers_left_.fetch_add(1, std::memory_order_relaxed); }
 
   std::atomic<bool> is_shared{false};  ///< in the pool's list; written with the pool's lock held
