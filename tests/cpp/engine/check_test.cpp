@@ -258,7 +258,7 @@ TEST_F(Check, AccessesOutsideSharedAndLocalArraysAreFound) {
 
 // Memory checks compare accesses at constant distances together: each of them is found, and named.
 // promise: Check mode finds accesses out of bounds, into a neighbouring allocation and after the
-// free promise: Check mode reports nothing for correct kernels
+// free
 TEST_F(Check, EachOfSeveralAccessesAtConstantDistancesIsFound) {
   // Threads 0 to 63 access s[tid + distance] of 128 words.
   const auto text = [](const std::vector<int>& distances, bool uniform) {
