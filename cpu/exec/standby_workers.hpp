@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstdint>
 
@@ -46,11 +47,11 @@ class StandbyWorkers {
   /// Sends a message (not 0) to one waiting worker; false if none waits.
   bool send(std::uintptr_t message) noexcept {
     for (std::uint64_t all = waiting_.load(std::memory_order_relaxed); all != 0;) {
-      const std::uint64_t bit = all & (~all + 1);
+      const auto place = static_cast<std::size_t>(std::countr_zero(all));
+      const std::uint64_t bit = std::uint64_t{1} << place;
       const std::uint64_t before = waiting_.fetch_and(~bit, std::memory_order_acq_rel);
       if ((before & bit) != 0) {
-        lines_[static_cast<unsigned>(__builtin_ctzll(bit))].message.store(
-            message, std::memory_order_release);
+        lines_[place].message.store(message, std::memory_order_release);
         return true;
       }
       all = before;

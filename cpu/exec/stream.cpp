@@ -153,11 +153,7 @@ void Stream::wait(std::uint64_t number) {
           spin_.store(kSpin, std::memory_order_relaxed);
           return;
         }
-#if defined(__aarch64__)
-        asm volatile("yield");
-#elif defined(__x86_64__)
-        asm volatile("pause");
-#endif
+        relax();
       }
       // A worker that had taken the kernel may share it only now.
       while (participate(number))

@@ -185,10 +185,10 @@ Ref<GridRun> ThreadPool::join(Shared::iterator grid) noexcept {
   return *grid;
 }
 
-ThreadPool::Shared::iterator ThreadPool::erase(Shared::iterator grid) noexcept {
+void ThreadPool::erase(Shared::iterator grid) noexcept {
   (*grid)->is_shared.store(false, std::memory_order_release);
   work_.fetch_sub(1, std::memory_order_relaxed);
-  return shared_.erase(grid);
+  shared_.erase(grid);
 }
 
 bool ThreadPool::share(const Ref<GridRun>& run, std::unique_lock<std::mutex>&) noexcept {

@@ -120,7 +120,7 @@ class ThreadPool {
   bool take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid);
   using Shared = std::list<Ref<GridRun>>;
   Ref<GridRun> join(Shared::iterator grid) noexcept;
-  Shared::iterator erase(Shared::iterator grid) noexcept;
+  void erase(Shared::iterator grid) noexcept;
   bool participate(const Ref<GridRun>& run) noexcept;
   /// Brings up to `count` idle workers to a grid: those on standby first. Only when there are too
   /// few of them, others learn of the grid through the pool's list.

@@ -423,12 +423,10 @@ TEST(SimtTargets, AArch64CodeOfAWarpMaximumIsOneInstructionPerStep) {
   EXPECT_EQ(count(made.assembly, "\t(fcm[a-z]+|bsl|bit|bif)\t"), 0u) << made.assembly;
 }
 
-// A loop that every lane leaves when it likes, and a choice in it: masks go around it and are
-// combined. They stay what the comparisons give; nothing goes lane by lane.
-TEST(SimtTargets, AArch64CodeKeepsMasksInWholeRegisters) {
-  auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
-  if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
-  const std::string ptx = R"(
+/// A loop that every lane leaves when it likes: while %n, which it loads, is positive. The body may
+/// use the predicates %p and %q.
+std::string loop_of_lanes(const std::string& body) {
+  return R"(
 .version 8.0
 .target sm_90
 .address_size 64
@@ -441,6 +439,21 @@ TEST(SimtTargets, AArch64CodeKeepsMasksInWholeRegisters) {
   ld.global.u32 %n, [%out];
   mov.u32 %v, 0;
 L:
+)" + body +
+         R"(
+  setp.gt.s32 %p, %n, 0;
+  @%p bra L;
+  st.global.u32 [%out], %v;
+  ret;
+})";
+}
+
+// A loop that every lane leaves when it likes, and a choice in it: masks go around it and are
+// combined. They stay what the comparisons give; nothing goes lane by lane.
+TEST(SimtTargets, AArch64CodeKeepsMasksInWholeRegisters) {
+  auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
+  if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
+  const std::string ptx = loop_of_lanes(R"(
   setp.gt.s32 %q, %n, 5;
   setp.lt.s32 %p, %v, 77;
   and.pred %q, %q, %p;
@@ -448,11 +461,7 @@ L:
   shfl.sync.bfly.b32 %t, %v, 1, 31, -1;
   add.s32 %v, %v, %t;
   sub.s32 %n, %n, 1;
-  setp.gt.s32 %p, %n, 0;
-  @%p bra L;
-  st.global.u32 [%out], %v;
-  ret;
-})";
+)");
   const Made made = compile(ptx, "k", {256, 1, 1}, *target);
   EXPECT_EQ(made.report.width, 32u);
   EXPECT_EQ(count(made.assembly, "\tumov\t|\tmov\tv[0-9]+\\.b\\[|\tubfx\t[^\n]*, #1\n"), 0u)
@@ -460,32 +469,16 @@ L:
   EXPECT_EQ(count(made.assembly, "\tushll2?\t"), 0u) << made.assembly;
 }
 
-// The same kernel with registers that hold all lanes: masks are not packed into narrower numbers.
+// The same with registers that hold all lanes: masks are not packed into narrower numbers.
 TEST(SimtTargets, Avx2CodeKeepsMasksOfEightLanesInOneRegister) {
   auto target = machine("x86-64-v3");
   if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
-  const std::string ptx = R"(
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 out) {
-  .reg .pred %p, %q; .reg .b32 %t, %n, %v; .reg .b64 %out, %at;
-  ld.param.u64 %out, [out];
-  mov.u32 %t, %tid.x;
-  mul.wide.u32 %at, %t, 4;
-  add.u64 %out, %out, %at;
-  ld.global.u32 %n, [%out];
-  mov.u32 %v, 0;
-L:
+  const std::string ptx = loop_of_lanes(R"(
   setp.gt.s32 %q, %n, 5;
   @%q ld.global.u32 %v, [%out+4096];
   @%q st.global.u32 [%out], %n;
   sub.s32 %n, %n, %v;
-  setp.gt.s32 %p, %n, 0;
-  @%p bra L;
-  st.global.u32 [%out], %v;
-  ret;
-})";
+)");
   const Made made = compile(ptx, "k", {256, 1, 1}, *target);
   EXPECT_EQ(made.report.width, 8u);
   EXPECT_EQ(count(made.assembly, "\tvpackss"), 0u) << made.assembly;
