@@ -26,21 +26,19 @@ class BlockTime {
     return one * clusters / 1000;
   }
 
-  /// A thread has run `clusters` (not 0) in `nanoseconds`; `alone`: no other thread took part. A
-  /// few microseconds beside other threads are mostly the costs of dividing a grid: such an
-  /// estimate shrinks until one thread runs the grid alone and measures it. One long interruption
-  /// must not look like a long grid, so short times at most double the estimate.
-  void record(std::uint64_t clusters, std::uint64_t nanoseconds, bool alone) noexcept {
-    constexpr std::uint64_t kMostlyBlocks = 20'000, kNoInterruption = 100'000;
+  /// One thread has run `clusters` (not 0) in `nanoseconds`. Long times count at once, short ones
+  /// little by little: a grid that is longer than expected costs more than one that is shorter. One
+  /// interruption must not look like a long grid, so times below 100 us at most double the
+  /// estimate.
+  void record(std::uint64_t clusters, std::uint64_t nanoseconds) noexcept {
+    constexpr std::uint64_t kNoInterruption = 100'000;
     const std::uint64_t before = picoseconds_.load(std::memory_order_relaxed);
-    const std::uint64_t less = before - before / 8;
     const std::uint64_t now =
         std::max<std::uint64_t>(1, std::min(nanoseconds, kUnknown / 1000) * 1000 / clusters);
     std::uint64_t next = now;
-    if (before != 0 && !alone && nanoseconds < kMostlyBlocks)
-      next = less;
-    else if (before != 0)
-      next = std::max(less, nanoseconds < kNoInterruption ? std::min(now, 2 * before) : now);
+    if (before != 0)
+      next = std::max(before - before / 8,
+                      nanoseconds < kNoInterruption ? std::min(now, 2 * before) : now);
     if (next != before) picoseconds_.store(next, std::memory_order_relaxed);
   }
 

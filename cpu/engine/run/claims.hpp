@@ -22,6 +22,8 @@ class Claims {
     ranges_ = &ranges;
     slot_ = ranges.join(options.part);
     budget_ends_ = options.budget_ns == 0 ? 0 : now + options.budget_ns;
+    measures_first_ = options.part == 0 && options.budget_ns == 0;
+    first_ended_ = 0;
     least_ = budget_ends_ == 0 ? ranges.first_claim() : 1;
     claimed_ = {};
     claim_size_ = 0;
@@ -59,18 +61,35 @@ class Claims {
   }
   [[nodiscard]] std::uint64_t finished() const noexcept { return finished_; }
 
+  struct Measured {
+    std::uint64_t clusters, nanoseconds;
+  };
+  /// How long the clusters of the first claim took. Only for part 0 without a budget, and if it
+  /// claimed some; `now`: for a claim that is the only one.
+  [[nodiscard]] Measured first_claim(std::uint64_t now) const noexcept {
+    return first_ended_ != 0
+               ? Measured{first_size_, first_ended_ - first_began_}
+               : Measured{std::max<std::uint64_t>(1, claim_size_), now - first_began_};
+  }
+
  private:
   bool claim() noexcept {
     if (budget_ends_ != 0)
       exhausted_ = is_over_budget();
     else if (least_ > 1)
       adapt_size();
+    if (measures_first_ && claim_size_ != 0) {
+      first_ended_ = now_ns();
+      first_size_ = claim_size_;
+      measures_first_ = false;
+    }
     if (exhausted_ || !ranges_->claim(slot_, claimed_, least_)) {
       claimed_ = {};
       exhausted_ = true;
       return false;
     }
     claim_size_ = claimed_.last - claimed_.first;
+    if (measures_first_) first_began_ = now_ns();
     return true;
   }
   /// Claims of clusters that take long become smaller, so that the threads of a grid end at about
@@ -96,6 +115,8 @@ class Claims {
   std::uint64_t claim_size_ = 0;  ///< of the last claim; 0: none
   std::uint64_t claimed_at_ = 0;
   std::uint64_t budget_ends_ = 0;  ///< 0: no budget
+  bool measures_first_ = false;    ///< the first claim, until it has ended
+  std::uint64_t first_began_ = 0, first_ended_ = 0, first_size_ = 0;
   WorkStealingRanges::Range claimed_;
   bool exhausted_ = false;
   std::uint64_t finished_ = 0;

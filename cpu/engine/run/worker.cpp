@@ -60,8 +60,9 @@ bool Worker::run(Grid& grid, const WorkOptions& options) noexcept {
   const ScopedFloatEnvironment float_environment;  // default rounding and denormal modes
   grid_ = &grid;
   if (grid.observer()) std::fill(std::begin(check_ranges_), std::end(check_ranges_), CheckRange{});
-  // The thread that starts a divided grid measures it.
-  const std::uint64_t start = options.part == 0 ? now_ns() : 0;
+  // The thread that starts a grid for several threads measures it.
+  const bool measures = options.part == 0;
+  const std::uint64_t start = measures ? now_ns() : 0;
   claims_.begin(grid.unclaimed(), options, start);
   bool has_newer_code = true;
   while (has_newer_code) {  // at first, and after a tier-up
@@ -81,8 +82,15 @@ bool Worker::run(Grid& grid, const WorkOptions& options) noexcept {
   }
   if (grid.schedule()) grid.schedule()->finish();
   grid_ = nullptr;
-  if (options.part == 0 && claims_.finished() != 0)
-    code_->block_time.record(claims_.finished(), now_ns() - start, options.budget_ns != 0);
+  if (measures && claims_.finished() != 0) {
+    const std::uint64_t end = now_ns();
+    // The first blocks alone where others divide the grid: claiming the last ones takes longer than
+    // running them, where blocks are short. Fibers run several blocks at a time.
+    if (const auto first = claims_.first_claim(end); options.budget_ns == 0 && code_->block)
+      code_->block_time.record(first.clusters, first.nanoseconds);
+    else
+      code_->block_time.record(claims_.finished(), end - start);
+  }
   return grid.finish(claims_.finished());
 }
 

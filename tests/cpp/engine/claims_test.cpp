@@ -34,6 +34,27 @@ TEST(Claims, ABudgetEndsBetweenClaimsThatDouble) {
   EXPECT_EQ(cluster, 999);
 }
 
+TEST(Claims, TheFirstClaimIsMeasured) {
+  WorkStealingRanges ranges{1000, false};
+  ranges.divide(1);
+  Claims claims;
+  const std::uint64_t before = now_ns();
+  claims.begin(ranges, {.part = 0}, before);
+  std::uint64_t cluster = 0;
+  ASSERT_TRUE(claims.next(cluster));
+  const std::uint64_t between = now_ns();
+  const Claims::Measured only = claims.first_claim(between);
+  EXPECT_LE(only.nanoseconds, between - before);
+  while (now_ns() < between + 1'000'000) {
+  }
+  while (claims.next(cluster)) {
+  }
+  const Claims::Measured first = claims.first_claim(~std::uint64_t{0});
+  EXPECT_EQ(first.clusters, only.clusters);
+  EXPECT_GE(first.nanoseconds, 1'000'000U);
+  EXPECT_LE(first.nanoseconds, now_ns() - before);
+}
+
 TEST(Claims, AClusterThatWasPutBackComesAgain) {
   WorkStealingRanges ranges{3, true};
   Claims claims;
