@@ -253,6 +253,7 @@ template <unsigned Rows>
     made[at] = made[at] == made[at] ? made[at] : std::bit_cast<double>(0x7ff8000000000000);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): an attribute has none
 #define CUCPU_VECTOR_SUMS(name, attribute, bytes, rows)                                  \
   attribute bool floats_##name(unsigned m, unsigned n, unsigned depth, FloatFactors a,   \
                                FloatFactors b, const float* c, float* made) {            \
@@ -267,6 +268,7 @@ template <unsigned Rows>
                                 const double* b, const double* c, double* made) {        \
     doubles<2>(m, n, depth, a, b, c, made);                                              \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 CUCPU_VECTOR_SUMS(any, , 16, 4)
 #if defined(__x86_64__)
