@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cpu/engine/runtime/matrix_job.hpp"
+#include "cpu/engine/runtime/small_floats.hpp"
 #include "cpu/engine/runtime/vector_sums.hpp"
 
 namespace cucpu {
@@ -226,8 +227,31 @@ void product_of_doubles(const MatrixJob& job, const Raw& a, const Raw& b, const 
   write_sums(job, sums, made);
 }
 
+/// f16 with sums in f16: products are exact in f64, their sum is rounded in order of k, and that
+/// with c once more.
+void product_of_halves(const MatrixJob& job, const Raw& a, const Raw& b, const WarpWords& words,
+                       std::uint32_t* made) {
+  alignas(64) double left[512], right[512], sums[kMostElements];
+  const double zeros[kMostElements] = {};
+  const auto number = [](std::uint16_t bits) { return double{half_to_float(bits)}; };
+  unpack<std::uint16_t>(a, !a.by_rows, job.m, job.k, left, number);
+  unpack<std::uint16_t>(b, !b.by_rows, job.k, job.n, right, number);
+  vector_sums().exact_doubles(job.m, job.n, job.k, left, right, zeros, sums);
+  for (unsigned word = 0; word < job.nd * 32; ++word) {
+    std::uint32_t both = 0;
+    for (unsigned half = 0; half < 2; ++half) {
+      // Words of mma are neighbouring columns; the elements of a lane of wmma are 32 apart.
+      const unsigned at = is_wmma(job) ? (word / 32 * 2 + half) * 32 + word % 32 : word * 2 + half;
+      const auto old = static_cast<std::uint16_t>(words.c[word] >> 16 * half);
+      const double sum = half_to_float(old) + sums[at];
+      both |= std::uint32_t{float_to_half(static_cast<float>(sum))} << 16 * half;
+    }
+    made[word] = both;
+  }
+}
+
 /// The kinds of products here; `other`: not of these types, or of a shape of its own.
-enum class Kind : std::uint8_t { other, floats, integers, bits, doubles };
+enum class Kind : std::uint8_t { other, floats, integers, bits, doubles, halves };
 
 Kind kind_of(const MatrixJob& job) {
   constexpr std::uint32_t kLayouts = kMatrixWmma | kMatrixColA | kMatrixRowB;
@@ -246,6 +270,9 @@ Kind kind_of(const MatrixJob& job) {
     return Kind::integers;
   if (job.a == Type::f64 && job.b == Type::f64 && job.d == Type::f64 && flags == 0)
     return Kind::doubles;
+  if (job.a == Type::f16 && job.b == Type::f16 && job.d == Type::f16 &&
+      (flags & ~kMatrixSaturate) == 0)
+    return Kind::halves;
   return Kind::other;
 }
 
@@ -263,6 +290,8 @@ bool vector_product(const MatrixJob& job, const WarpWords& words, std::uint32_t*
     product_of_integers(job, a, b, words, made);
   else if (kind == Kind::bits)
     product_of_bits(job, a, b, words, made);
+  else if (kind == Kind::halves)
+    product_of_halves(job, a, b, words, made);
   else
     product_of_doubles(job, a, b, words, made);
   return true;

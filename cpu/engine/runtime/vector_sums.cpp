@@ -216,8 +216,16 @@ template <unsigned Bytes, unsigned Rows>
 
 using Doubles [[gnu::vector_size(16)]] = double;
 
-/// sum += x * y, fused. Without NEON one by one: the language has no vectors of it.
-[[gnu::always_inline]] inline void fuse(Doubles& sum, const double* x, double y) {
+/// sum += x * y, fused if the product may be inexact. Without NEON one by one: the language has no
+/// vectors of it.
+template <bool Exact>
+[[gnu::always_inline]] inline void add_product(Doubles& sum, const double* x, double y) {
+  if constexpr (Exact) {
+    Doubles right;
+    load(right, x);
+    sum += right * y;
+    return;
+  }
 #ifdef __ARM_NEON
   sum = vfmaq_n_f64(sum, vld1q_f64(x), y);
 #else
@@ -225,7 +233,7 @@ using Doubles [[gnu::vector_size(16)]] = double;
 #endif
 }
 
-template <unsigned Rows>
+template <unsigned Rows, bool Exact>
 [[gnu::always_inline]] inline void doubles(std::size_t rows, std::size_t n, std::size_t depth,
                                            const double* a, const double* b, const double* c,
                                            double* made) {
@@ -242,7 +250,8 @@ template <unsigned Rows>
           for (unsigned r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
             for (unsigned v = 0; v < 4; ++v)
-              fuse(sum[r][v], b + k * n + j + std::size_t{2} * v, a[(i + r) * depth + k]);
+              add_product<Exact>(sum[r][v], b + k * n + j + std::size_t{2} * v,
+                                 a[(i + r) * depth + k]);
 #pragma GCC unroll 8
         for (unsigned r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
@@ -254,19 +263,23 @@ template <unsigned Rows>
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): an attribute has none
-#define CUCPU_VECTOR_SUMS(name, attribute, bytes, rows)                                  \
-  attribute bool floats_##name(unsigned m, unsigned n, unsigned depth, FloatFactors a,   \
-                               FloatFactors b, const float* c, float* made) {            \
-    return floats<bytes, rows>(m, n, depth, a, b, c, made);                              \
-  }                                                                                      \
-  attribute void integers_##name(unsigned m, unsigned n, unsigned depth, const float* a, \
-                                 const float* b, const std::int32_t* c, bool saturate,   \
-                                 std::int32_t* made) {                                   \
-    integers<bytes, rows>(m, n, depth, a, b, c, saturate, made);                         \
-  }                                                                                      \
-  attribute void doubles_##name(unsigned m, unsigned n, unsigned depth, const double* a, \
-                                const double* b, const double* c, double* made) {        \
-    doubles<2>(m, n, depth, a, b, c, made);                                              \
+#define CUCPU_VECTOR_SUMS(name, attribute, bytes, rows)                                        \
+  attribute bool floats_##name(unsigned m, unsigned n, unsigned depth, FloatFactors a,         \
+                               FloatFactors b, const float* c, float* made) {                  \
+    return floats<bytes, rows>(m, n, depth, a, b, c, made);                                    \
+  }                                                                                            \
+  attribute void integers_##name(unsigned m, unsigned n, unsigned depth, const float* a,       \
+                                 const float* b, const std::int32_t* c, bool saturate,         \
+                                 std::int32_t* made) {                                         \
+    integers<bytes, rows>(m, n, depth, a, b, c, saturate, made);                               \
+  }                                                                                            \
+  attribute void doubles_##name(unsigned m, unsigned n, unsigned depth, const double* a,       \
+                                const double* b, const double* c, double* made) {              \
+    doubles<2, false>(m, n, depth, a, b, c, made);                                             \
+  }                                                                                            \
+  attribute void exact_doubles_##name(unsigned m, unsigned n, unsigned depth, const double* a, \
+                                      const double* b, const double* c, double* made) {        \
+    doubles<2, true>(m, n, depth, a, b, c, made);                                              \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -276,9 +289,9 @@ CUCPU_VECTOR_SUMS(avx2, [[gnu::target("avx2,fma")]], 32, 4)
 #endif
 
 constexpr VectorSums kAll[] = {
-    {floats_any, integers_any, doubles_any},
+    {floats_any, integers_any, doubles_any, exact_doubles_any},
 #if defined(__x86_64__)
-    {floats_avx2, integers_avx2, doubles_avx2},
+    {floats_avx2, integers_avx2, doubles_avx2, exact_doubles_avx2},
 #endif
 };
 

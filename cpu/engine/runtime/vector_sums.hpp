@@ -33,6 +33,7 @@ struct VectorSums {
   FloatProduct* floats;
   IntegerProduct* integers;
   DoubleProduct* doubles;
+  DoubleProduct* exact_doubles;  ///< of factors whose products are exact, without fused ones
 };
 
 /// Those that this host can execute, the fastest last. All have the same results.

@@ -67,7 +67,9 @@ class Numbers {
         words[i] = field(range) << 23 | (words[i] & 0x807fffff);
       else if (type == Type::s32 && random_() % 3 == 0)
         words[i] = (words[i] >> 31) + 0x7fffffff + (words[i] & 0xfff);
-      if (type == Type::bf16) {
+      if (type == Type::f16 && range != Range::special && range != Range::any)
+        words[i] = (words[i] & 0x8fff8fff) | (range == Range::near ? 0x30003000 : 0x20002000);
+      if (type == Type::bf16 || type == Type::f16) {
         if (random_() % 8 == 0) words[i] &= 0x8000ffff;
         if (random_() % 8 == 0) words[i] &= 0xffff8000;
       } else if (type != Type::f64 && type != Type::s32 && random_() % 8 == 0) {
@@ -131,6 +133,8 @@ std::vector<Operands> all_products() {
   const std::initializer_list<Shape> wide = {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}};
   add_mma({{16, 8, 8}, {16, 8, 16}}, Type::bf16, Type::bf16, Type::f32);
   add_wmma(wide, Type::bf16, Type::bf16, Type::f32);
+  add_mma({{16, 8, 8}, {16, 8, 16}}, Type::f16, Type::f16, Type::f16);
+  add_wmma(wide, Type::f16, Type::f16, Type::f16);
   add_mma({{16, 8, 4}, {16, 8, 8}}, Type::tf32, Type::tf32, Type::f32);
   add_wmma({{16, 16, 8}}, Type::tf32, Type::tf32, Type::f32);
   for (const Type a : {Type::s8, Type::u8})
