@@ -73,7 +73,8 @@ class MemoryEmitter : public EmitterPart {
     std::int64_t bytes = 0;
   };
   bool may_be_apart(const llvm::Type&, std::int64_t size) const;
-  LaneUnit lane_unit(llvm::LoadInst&, std::int64_t size) const;
+  void find_load_offsets(const llvm::BasicBlock&);
+  LaneUnit lane_unit(llvm::LoadInst&, std::int64_t size);
   llvm::SmallVector<Value*> unit_addresses(const Instruction& access, Value* pointer,
                                            std::int64_t offset, std::int64_t bytes);
   Value* load_from_lane_units(llvm::LoadInst&, llvm::Type*, std::int64_t size);
@@ -120,6 +121,10 @@ class MemoryEmitter : public EmitterPart {
   llvm::SmallVector<PendingPrefetch, 4> pending_prefetches_;  ///< prefetches of the current block
   /// Words of vectors that lanes use one by one: by load and number of the word in the vector.
   llvm::DenseMap<std::pair<const llvm::LoadInst*, unsigned>, Value*> lane_words_;
+  /// By address without constants, and type: the constants of the plain loads of a block.
+  llvm::DenseMap<std::pair<const Value*, llvm::Type*>, llvm::SmallVector<std::int64_t>>
+      load_offsets_;
+  const llvm::BasicBlock* offsets_in_ = nullptr;
   /// Units of the current block that were loaded lane by lane, with the vectors of their elements.
   struct LoadedUnits {
     const Value* base;

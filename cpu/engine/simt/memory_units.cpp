@@ -245,17 +245,28 @@ SmallVector<Value*> MemoryEmitter::unit_addresses(const Instruction& access, Val
   return addresses;
 }
 
+/// Finds the places of all plain loads of a block, in order.
+void MemoryEmitter::find_load_offsets(const BasicBlock& block) {
+  load_offsets_.clear();
+  offsets_in_ = &block;
+  for (const Instruction& inst : block)
+    if (const auto* load = dyn_cast<LoadInst>(&inst); load && load->isSimple()) {
+      const Place place = place_of(load->getPointerOperand(), module_.getDataLayout());
+      load_offsets_[{place.base, load->getType()}].push_back(place.offset);
+    }
+  for (auto& [place, offsets] : load_offsets_) {
+    sort(offsets);
+    offsets.erase(unique(offsets), offsets.end());
+  }
+}
+
 /// The unit of a load all of whose elements the block loads: as many as fit, from the first one of
 /// neighbouring elements on. Null bytes: none.
-MemoryEmitter::LaneUnit MemoryEmitter::lane_unit(LoadInst& load, std::int64_t size) const {
+MemoryEmitter::LaneUnit MemoryEmitter::lane_unit(LoadInst& load, std::int64_t size) {
   const DataLayout& layout = module_.getDataLayout();
-  SmallVector<std::int64_t> offsets;
-  for (const Access& other : accesses_near(load, layout))
-    if (other.size == size && other.inst->getType() == load.getType())
-      offsets.push_back(other.offset);
-  sort(offsets);
-  offsets.erase(unique(offsets), offsets.end());
   const Place here = place_of(load.getPointerOperand(), layout);
+  if (offsets_in_ != load.getParent()) find_load_offsets(*load.getParent());
+  const SmallVector<std::int64_t>& offsets = load_offsets_[{here.base, load.getType()}];
   for (std::size_t first = 0; first < offsets.size();) {
     std::size_t count = 1;
     while (first + count < offsets.size() &&
