@@ -197,7 +197,8 @@ void initialize() {
     return TrackedArray::is_unmapped(address) || holds_data_of_others(address, bytes);
   };
   try {
-    if (cucpu::check::Options::from_environment().leaks) cucpu::allocation_stacks::start();
+    cucpu::check::Options::fix_for_process();
+    if (cucpu::check::Options::of_process()->leaks) cucpu::allocation_stacks::start();
     cucpu::operations::start();
     cucpu::operations::g_is_device_address = [](std::uintptr_t address) {
       return AddressSpace::instance().contains(address);

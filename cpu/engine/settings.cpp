@@ -82,7 +82,7 @@ Settings Settings::from_environment() try {
   s.debug = word("CUCORE_DEBUG", {{"0", Debug::off}, {"1", Debug::on}}, s.debug, "0 or 1");
   if (const auto folder = environment::text("CUCORE_COVERAGE"))
     s.coverage_folder = std::filesystem::absolute(*folder).string();
-  s.check = std::make_shared<check::Options>(check::Options::from_environment());
+  s.check = check::Options::of_process();
   s.schedule = schedule::Options::from_environment();
   return s;
 } catch (const environment::Invalid& error) {

@@ -46,7 +46,7 @@ struct Settings {
   /// CUCORE_COVERAGE: the folder for the counts of kernel coverage; empty: kernels do not count.
   std::string coverage_folder;
 
-  /// CUCORE_CHECK, CUCORE_CHECK_SUPPRESS
+  /// CUCORE_CHECK, CUCORE_CHECK_SUPPRESS: those of the process
   std::shared_ptr<const check::Options> check = std::make_shared<check::Options>();
 
   /// CUCORE_CPU_SCHEDULE. Whether it is set decides how code is compiled; its value is read again

@@ -5,8 +5,10 @@
 #include <fnmatch.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "cpu/engine/engine.hpp"
@@ -106,26 +108,53 @@ bool Options::suppressed(Kind kind, std::string_view kernel, std::string_view li
 
 namespace {
 
-constexpr unsigned kUnread = ~0U;
-constinit std::atomic<unsigned> g_kinds{kUnread};
+struct ProcessOptions {
+  std::string text;  ///< CUCORE_CHECK, for comparison with later values
+  std::shared_ptr<const Options> options;
+};
+constinit std::atomic<const ProcessOptions*> g_process{nullptr};  // never destroyed
+
+std::string check_text() {
+  const char* const value = std::getenv("CUCORE_CHECK");
+  return value ? value : "";
+}
 
 [[gnu::noinline, gnu::cold]] unsigned read_kinds() noexcept {
-  static const unsigned kinds = [] {
-    try {
-      return Options::from_environment().kinds;
-    } catch (...) {
-      return 0U;
-    }
-  }();
-  g_kinds.store(kinds, std::memory_order_relaxed);
-  return kinds;
+  try {
+    Options::fix_for_process();
+    return g_process.load(std::memory_order_acquire)->options->kinds;
+  } catch (...) {
+    return 0U;
+  }
 }
 
 }  // namespace
 
+void Options::fix_for_process() {
+  if (g_process.load(std::memory_order_acquire)) return;
+  auto made = std::make_unique<const ProcessOptions>(
+      ProcessOptions{check_text(), std::make_shared<const Options>(from_environment())});
+  const ProcessOptions* expected = nullptr;
+  if (g_process.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel))
+    static_cast<void>(made.release());
+}
+
+std::shared_ptr<const Options> Options::of_process() {
+  const ProcessOptions* const process = g_process.load(std::memory_order_acquire);
+  if (!process) return std::make_shared<const Options>(from_environment());
+  static std::atomic<bool> is_reported{false};
+  if (const std::string now = check_text(); now != process->text && !is_reported.exchange(true))
+    std::fprintf(
+        stderr,
+        "cucore: CUCORE_CHECK=\"%s\" has no effect: the driver has read \"%s\" when it was "
+        "first used\n",
+        now.c_str(), process->text.c_str());
+  return process->options;
+}
+
 unsigned kinds_in_environment() noexcept {
-  const unsigned known = g_kinds.load(std::memory_order_relaxed);
-  return known != kUnread ? known : read_kinds();
+  const ProcessOptions* const process = g_process.load(std::memory_order_acquire);
+  return process ? process->options->kinds : read_kinds();
 }
 
 }  // namespace cucpu::check

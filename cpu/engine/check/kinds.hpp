@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,10 +53,16 @@ struct Options {
 
   /// Throws LoadError (1) that names the variable.
   static Options from_environment();
+  /// Reads the environment for the whole process, once: what copies, fills and frees record must
+  /// match what kernels check. For the driver layer. Throws as from_environment().
+  static void fix_for_process();
+  /// Those that fix_for_process() read; without a driver layer, those of the environment now.
+  static std::shared_ptr<const Options> of_process();
   [[nodiscard]] bool suppressed(Kind, std::string_view kernel, std::string_view line) const;
 };
 
-/// The kinds of CUCORE_CHECK at the first call; 0 if its value is invalid. For the driver layer.
+/// The kinds of Options::of_process(), which the first call fixes; 0 if the environment is invalid.
+/// For the driver layer.
 unsigned kinds_in_environment() noexcept;
 
 }  // namespace check

@@ -2,14 +2,13 @@
 // cpu/engine/runtime/matrix.cpp: mma for a whole warp.
 // Sums of floats in f32 are those of an H200 (tensor_sum.hpp); others are computed in double and
 // rounded once.
-#include "cpu/engine/runtime/matrix.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "cpu/engine/runtime/half_product.hpp"
 #include "cpu/engine/runtime/matrix_elements.hpp"
+#include "cpu/engine/runtime/matrix_job.hpp"
 #include "cpu/engine/runtime/sparse.hpp"
 #include "cpu/engine/runtime/tensor_sum.hpp"
 #include "cpu/engine/runtime/transpose.hpp"
@@ -26,12 +25,7 @@ namespace {
 using namespace cucpu;
 using ptx::Type;
 
-struct Job {
-  unsigned m, n, k;
-  Type a, b, c, d;
-  std::uint32_t flags;
-  unsigned na, nb, nc, nd;
-};
+using Job = MatrixJob;
 
 /// Row and column (k along the second index of a, the first of b) of a lane's element.
 struct Place {
@@ -104,11 +98,6 @@ void for_elements(const Job& job, char which, unsigned bits, unsigned words, Vis
     for (unsigned e = 0; e < count; ++e) visit(lane, e, bits, place_of(job, which, lane, e, bits));
   }
 }
-
-/// The operands of a warp in the order of vector code: words of a, b and c, 32 lanes each.
-struct WarpWords {
-  const std::uint32_t *a, *b, *c;
-};
 
 using Halves [[gnu::vector_size(16)]] = std::uint16_t;
 
@@ -243,17 +232,6 @@ namespace {
 /// at the end: the lower pairs of each register (four stored elements) come first.
 unsigned byte_half(unsigned k, bool sparse) { return sparse ? k / 4 % 2 : k % 4 / 2; }
 
-Job job_of(const std::uint32_t* head) {
-  Job job{};
-  job.m = head[0] & 0xff, job.n = head[0] >> 8 & 0xff, job.k = head[0] >> 16;
-  job.a = static_cast<Type>(head[1] & 0xff), job.b = static_cast<Type>(head[1] >> 8 & 0xff);
-  job.c = static_cast<Type>(head[1] >> 16 & 0xff), job.d = static_cast<Type>(head[1] >> 24);
-  job.flags = head[2];
-  job.na = head[3] & 0xff, job.nb = head[3] >> 8 & 0xff, job.nc = head[3] >> 16 & 0xff,
-  job.nd = head[3] >> 24;
-  return job;
-}
-
 /// A product of any types. The operands and the results of each lane are in memory of their own;
 /// lanes without results have none.
 void product(const Job& job, const std::uint32_t* const* words, void* const* out) {
@@ -386,53 +364,50 @@ void product(const Job& job, const std::uint32_t* const* words, void* const* out
       });
 }
 
-/// The most words of a lane: of a, b and c of halves (m32n8k16); of all operands (mma.m16n8k16 of
-/// .f64 has 4 + 16 + 8 + 8, others have metadata and scales); of results.
-constexpr unsigned kMostHalfWords = 18, kMostWords = 48, kMostResults = 8;
+/// Such a product as vectors, if there is one.
+bool try_vectors(const Job& job, const std::uint32_t* words, std::uint32_t* made) {
+  const WarpWords operands = WarpWords::of(job, words);
+  if (are_halves(job)) return halves(job, operands, reinterpret_cast<float*>(made));
+  return vector_product(job, operands, made);
+}
 
 }  // namespace
+
+void cucpu::product_by_sums(const std::uint32_t* head, const std::uint32_t* words,
+                            std::uint32_t* made, std::uint32_t count) {
+  const Job job = Job::of(head);
+  std::uint32_t in[32][kMostMatrixWords], out[32][kMostMatrixResults];
+  const std::uint32_t* lanes[32];
+  void* results[32];
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    std::copy(head, head + 4, in[lane]);
+    for (unsigned w = 0; w < count; ++w) in[lane][4 + w] = words[w * 32 + lane];
+    lanes[lane] = in[lane];
+    results[lane] = out[lane];
+  }
+  product(job, lanes, results);
+  for (unsigned lane = 0; lane < 32; ++lane)
+    for (unsigned w = 0; w < job.nd; ++w) made[w * 32 + lane] = out[lane][w];
+}
 
 // Threads on fibers: the operands of each lane are in its stack.
 extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* const* out) {
   const auto* const* lanes = reinterpret_cast<const std::uint32_t* const*>(in);
-  const Job job = job_of(lanes[0]);
-  if (are_halves(job)) {
-    alignas(16) std::uint32_t words[kMostHalfWords * 32];
-    alignas(16) float made[kMostResults * 32];
-    const unsigned count = job.na + job.nb + job.nc;
-    for (unsigned lane = 0; lane < 32; ++lane)
-      for (unsigned w = 0; w < count; ++w) words[w * 32 + lane] = lanes[lane][4 + w];
-    const WarpWords operands{words, words + std::size_t{job.na} * 32,
-                             words + std::size_t{job.na + job.nb} * 32};
-    if (halves(job, operands, made)) {
-      for (unsigned lane = 0; lane < 32; ++lane) {
-        auto* const result = static_cast<float*>(out[lane]);
-        for (unsigned w = 0; result != nullptr && w < job.nd; ++w) result[w] = made[w * 32 + lane];
-      }
-      return;
-    }
+  const Job job = Job::of(lanes[0]);
+  alignas(64) std::uint32_t words[kMostMatrixWords * 32], made[kMostMatrixResults * 32];
+  const unsigned count = job.na + job.nb + job.nc;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    for (unsigned w = 0; w < count; ++w) words[w * 32 + lane] = lanes[lane][4 + w];
+  if (!try_vectors(job, words, made)) return product(job, lanes, out);
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    auto* const result = static_cast<std::uint32_t*>(out[lane]);
+    for (unsigned w = 0; result != nullptr && w < job.nd; ++w) result[w] = made[w * 32 + lane];
   }
-  product(job, lanes, out);
 }
 
 // Vector code: the constant operands at `head`, the others and the results by words of 32 lanes
 // each. `count`: of the others.
 extern "C" void cucpu_rt_warp_mma_words(const std::uint32_t* head, const std::uint32_t* words,
                                         std::uint32_t* results, std::uint32_t count) {
-  const Job job = job_of(head);
-  const WarpWords operands{words, words + std::size_t{job.na} * 32,
-                           words + std::size_t{job.na + job.nb} * 32};
-  if (are_halves(job) && halves(job, operands, reinterpret_cast<float*>(results))) return;
-  std::uint32_t in[32][kMostWords], out[32][kMostResults];
-  const std::uint32_t* lanes[32];
-  void* made[32];
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    std::copy(head, head + 4, in[lane]);
-    for (unsigned w = 0; w < count; ++w) in[lane][4 + w] = words[w * 32 + lane];
-    lanes[lane] = in[lane];
-    made[lane] = out[lane];
-  }
-  product(job, lanes, made);
-  for (unsigned lane = 0; lane < 32; ++lane)
-    for (unsigned w = 0; w < job.nd; ++w) results[w * 32 + lane] = out[lane][w];
+  if (!try_vectors(Job::of(head), words, results)) product_by_sums(head, words, results, count);
 }

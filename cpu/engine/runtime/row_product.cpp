@@ -87,6 +87,7 @@ template <unsigned Bytes>
   }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): an attribute has none
 #define CUCPU_ROW_PRODUCTS(name, attribute, bytes, rows, count)                                 \
   attribute void dense_##name(const float* a, unsigned stride, unsigned height, const float* b, \
                               unsigned depth, unsigned n, float* sums) {                        \
@@ -100,6 +101,7 @@ template <unsigned Bytes>
                             float scale) {                                                      \
     add_sums<(bytes) < 32 ? (bytes) : 32>(sums, d, n, add, scale);                              \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 CUCPU_ROW_PRODUCTS(any, , 16, 2, 4)
 #if defined(__x86_64__)

@@ -170,6 +170,7 @@ void MemoryEmitter::emit_load(LoadInst& load) {
     if (!parts_.partial.edge())
       if (Value* picked = load_from_units(load, type, size, where.stride))
         return define(&load, picked);
+    if (Value* picked = load_from_lane_units(load, type, size)) return define(&load, picked);
     Value* base = scalar(pointer);
     Value* result = PoisonValue::get(vector_type(type));
     for (unsigned i = 0; i < width_; ++i) {
@@ -216,6 +217,7 @@ void MemoryEmitter::emit_load(LoadInst& load) {
   }
   if (load_rows(load, size) || load_pieces(load)) return;
   if (!mask() || !parts_.masks.are_rare()) ++report_.gathers;
+  if (Value* picked = load_from_lane_units(load, type, size)) return define(&load, picked);
   define(&load, gather(load, type, align, parts_.masks.are_rare()));
 }
 
@@ -353,6 +355,7 @@ void MemoryEmitter::emit_store(StoreInst& store) {
   if (where.kind == Shape::Strided && !mask() && !by_loop(true)) {
     ++report_.stores_strided;
     if (!parts_.partial.edge() && store_to_units(store, type, size, where.stride)) return;
+    if (store_to_lane_units(store, type, size)) return;
     Value* base = scalar(pointer);
     Value* all = vec(value);
     for (unsigned i = 0; i < width_; ++i) {
@@ -392,6 +395,7 @@ void MemoryEmitter::emit_store(StoreInst& store) {
     return;
   }
   if (!mask() || !parts_.masks.are_rare()) ++report_.scatters;
+  if (store_to_lane_units(store, type, size)) return;
   scatter(store, align, parts_.masks.are_rare());
 }
 

@@ -43,6 +43,7 @@ class MemoryEmitter : public EmitterPart {
   void begin_block() {
     pending_prefetches_.clear();
     lane_words_.clear();
+    loaded_units_.clear();
   }
   /// Whether full code needs the vector of an address only where pieces are not contiguous.
   [[nodiscard]] bool is_of_pieces(const Instruction* inst) const {
@@ -64,13 +65,31 @@ class MemoryEmitter : public EmitterPart {
                                              std::int64_t stride) const;
   Value* load_from_units(llvm::LoadInst&, llvm::Type*, std::int64_t size, std::int64_t stride);
   bool store_to_units(llvm::StoreInst&, llvm::Type*, std::int64_t size, std::int64_t stride);
+  /// Neighbouring elements that a lane accesses, wherever those of other lanes are.
+  struct LaneUnit {
+    const Value* base = nullptr;
+    std::int64_t start = 0;   ///< distance from the base
+    std::int64_t offset = 0;  ///< of the access in the unit
+    std::int64_t bytes = 0;
+  };
+  bool may_be_apart(const llvm::Type&, std::int64_t size) const;
+  void find_load_offsets(const llvm::BasicBlock&);
+  LaneUnit lane_unit(llvm::LoadInst&, std::int64_t size);
+  llvm::SmallVector<Value*> unit_addresses(const Instruction& access, Value* pointer,
+                                           std::int64_t offset, std::int64_t bytes);
+  Value* load_from_lane_units(llvm::LoadInst&, llvm::Type*, std::int64_t size);
+  bool store_to_lane_units(llvm::StoreInst&, llvm::Type*, std::int64_t size);
+  llvm::SmallVector<llvm::SmallVector<Value*>> deinterleave(llvm::ArrayRef<Value*> parts,
+                                                            std::size_t elements);
+  llvm::SmallVector<Value*> interleave(llvm::SmallVector<llvm::SmallVector<Value*>> lists);
   // memory_pieces.cpp
   class Pieces;
   void find_pieces();
   bool load_pieces(llvm::LoadInst&);
   // memory_rows.cpp
   class Rows;
-  unsigned row_length(const Instruction& access, Value* pointer, std::int64_t size);
+  unsigned row_length(const Instruction& access, Value* pointer, std::int64_t size,
+                      unsigned least = 4);
   bool load_rows(llvm::LoadInst&, std::int64_t size);
   bool store_rows(llvm::StoreInst&, std::int64_t size);
   Value* active_pointers(
@@ -102,6 +121,19 @@ class MemoryEmitter : public EmitterPart {
   llvm::SmallVector<PendingPrefetch, 4> pending_prefetches_;  ///< prefetches of the current block
   /// Words of vectors that lanes use one by one: by load and number of the word in the vector.
   llvm::DenseMap<std::pair<const llvm::LoadInst*, unsigned>, Value*> lane_words_;
+  /// By address without constants, and type: the constants of the plain loads of a block.
+  llvm::DenseMap<std::pair<const Value*, llvm::Type*>, llvm::SmallVector<std::int64_t>>
+      load_offsets_;
+  const llvm::BasicBlock* offsets_in_ = nullptr;
+  /// Units of the current block that were loaded lane by lane, with the vectors of their elements.
+  struct LoadedUnits {
+    const Value* base;
+    std::int64_t start;
+    llvm::Type* type;
+    const llvm::LoadInst* load;  ///< the first one of the unit
+    llvm::SmallVector<Value*, 8> elements;
+  };
+  llvm::SmallVector<LoadedUnits, 2> loaded_units_;
   llvm::SmallPtrSet<const llvm::LoadInst*, 4> in_pieces_;
   llvm::SmallPtrSet<const Instruction*, 16> of_pieces_;  ///< their addresses
   llvm::DenseMap<Value*, Value*> private_memory_;

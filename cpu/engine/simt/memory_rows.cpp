@@ -127,10 +127,12 @@ class MemoryEmitter::Rows {
   unsigned length_, visits_ = 0;
 };
 
-/// The length of the longest rows in which neighbouring lanes access neighbouring memory; 0: none.
-unsigned MemoryEmitter::row_length(const Instruction& access, Value* pointer, std::int64_t size) {
+/// The length of the longest rows in which neighbouring lanes access neighbouring memory; 0: none
+/// of at least `least` lanes.
+unsigned MemoryEmitter::row_length(const Instruction& access, Value* pointer, std::int64_t size,
+                                   unsigned least) {
   if (mask() || parts_.partial.edge() || shape(pointer).kind != Shape::Varying) return 0;
-  for (unsigned length = width_ / 2; length >= 4; length /= 2)
+  for (unsigned length = width_ / 2; length >= least; length /= 2)
     if (Rows{plan_.full, access.getParent(), length}.step(pointer) == size) return length;
   return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <fstream>
+#include <regex>
 #include <tuple>
 
 #include "harness.hpp"
@@ -148,6 +149,102 @@ TEST(SimtKernels, AWarpOfTheGridIsUniformInAGroupOfItsSize) {
   EXPECT_EQ(report.width, 32u);
   EXPECT_EQ(report.gathers, 0u);
   EXPECT_EQ(report.loads_uniform, 3u) << "two parameters and the row";
+}
+
+/// Thread t copies a unit of `count` elements, each plus t, from place `index` of t to the same
+/// one. `after_load`: what follows each load; N stands for the number of the element.
+std::string unit_kernel(const std::string& index, unsigned bits, unsigned count, unsigned bytes,
+                        const std::string& after_load = "") {
+  std::string loads, stores;
+  const std::string type = "i" + std::to_string(bits);
+  for (unsigned i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i), at = std::to_string(i * bits / 8);
+    loads += "  %a" + n + " = add i64 %a, " + at + "\n  %p" + n + " = inttoptr i64 %a" + n +
+             " to ptr\n  %v" + n + " = load " + type + ", ptr %p" + n + ", align " +
+             std::to_string(bits / 8) + "\n" + std::regex_replace(after_load, std::regex{"N"}, n);
+    stores += "  %s" + n + " = add " + type + " %v" + n + ", %number\n  %d" + n +
+              " = add i64 %d, " + at + "\n  %q" + n + " = inttoptr i64 %d" + n +
+              " to ptr\n  store " + type + " %s" + n + ", ptr %q" + n + ", align " +
+              std::to_string(bits / 8) + "\n";
+  }
+  std::string text = kernel("units");
+  const auto put = [&](const std::string& word, const std::string& value) {
+    text.replace(text.find(word), word.size(), value);
+  };
+  const std::string convert = bits == 32 ? "" : bits > 32 ? "zext" : "trunc";
+  const std::string number = convert.empty()
+                                 ? "  %number = add i32 %tid, 0\n"
+                                 : "  %number = " + convert + " i32 %tid to " + type + "\n";
+  text = text.substr(text.find('\n') + 1);
+  put("INDEX", index);
+  put("BYTES", std::to_string(bytes));
+  put("ACCESSES", number + loads + stores);
+  return text;
+}
+
+const std::string kIndexFromMemory =
+    "  %i64 = zext i32 %tid to i64\n  %io = shl i64 %i64, 2\n  %ia = add i64 %order, %io\n"
+    "  %ip = inttoptr i64 %ia to ptr\n  %index = load i32, ptr %ip, align 4\n";
+
+Work unit_work(std::uint32_t threads, const std::vector<std::uint32_t>& order) {
+  Work work;
+  work.block = {threads, 1, 1};
+  work.buffers = {numbers(2048), std::vector<std::uint32_t>(2048), order};
+  return work;
+}
+
+TEST(SimtKernels, UnitsThatAreApartAreAccessedWhole) {
+  std::vector<std::uint32_t> order(96);
+  for (std::uint32_t i = 0; i < 96; ++i) order[i] = i * 37 % 96;
+  std::vector<std::pair<unsigned, unsigned>> units;  // bits and number of elements
+  for (unsigned bits : {8u, 16u, 32u, 64u})
+    for (unsigned count : {2u, 3u, 4u, 5u, 8u, 12u})
+      if (bits * count <= 8 * 48) units.push_back({bits, count});
+  for (auto [bits, count] : units)
+    for (std::uint32_t threads : {96u, 37u}) {
+      SCOPED_TRACE(std::to_string(count) + " of " + std::to_string(bits) + " bits");
+      compare(parse(unit_kernel(kIndexFromMemory, bits, count, 64)), unit_work(threads, order));
+    }
+}
+
+TEST(SimtKernels, UnitsInRowsOfTwoLanesAreAccessedWhole) {
+  // Rows of two units that are five units apart.
+  const std::string rows =
+      "  %row = lshr i32 %tid, 1\n  %five = mul i32 %row, 5\n  %in.row = and i32 %tid, 1\n"
+      "  %index = add i32 %five, %in.row\n";
+  const std::vector<std::uint32_t> none(96);
+  for (auto [bits, count] : {std::pair{32u, 4u}, {16u, 8u}, {8u, 4u}, {32u, 2u}, {64u, 4u}})
+    for (std::uint32_t threads : {64u, 96u, 37u})
+      compare(parse(unit_kernel(rows, bits, count, bits / 8 * count)), unit_work(threads, none));
+}
+
+TEST(SimtKernels, UnitsWithGapsBetweenLanesAreAccessedWhole) {
+  const std::vector<std::uint32_t> none(96);
+  for (unsigned bytes : {20u, 48u, 64u})
+    compare(parse(unit_kernel("  %index = add i32 %tid, 0\n", 32, 4, bytes)), unit_work(96, none));
+}
+
+TEST(SimtKernels, AStoreBetweenTheLoadsOfAUnitIsSeen) {
+  std::vector<std::uint32_t> order(192);
+  for (std::uint32_t i = 0; i < 192; ++i) order[i] = i % 96 * 37 % 96;
+  // The third element of the lane's own unit changes after each load. Its address is known at run
+  // time only.
+  const std::string other =
+      "  %oa = add i64 %ia, 384\n  %op = inttoptr i64 %oa to ptr\n"
+      "  %other = load i32, ptr %op, align 4\n  %ow = zext i32 %other to i64\n"
+      "  %ob = mul i64 %ow, 64\n  %oc = add i64 %ob, 8\n  %od = add i64 %in, %oc\n"
+      "  %oe = inttoptr i64 %od to ptr\n";
+  const std::string change = "  %cN = add i32 %tid, N\n  store i32 %cN, ptr %oe, align 4\n";
+  compare(parse(unit_kernel(kIndexFromMemory + other, 32, 4, 64, change)), unit_work(96, order));
+}
+
+TEST(SimtKernels, LanesThatWriteTheSameUnitWriteInOrder) {
+  std::vector<std::uint32_t> order(96);
+  for (std::uint32_t i = 0; i < 96; ++i) order[i] = i / 3;
+  // All lanes of a unit write the same numbers: which lane is last does not matter.
+  std::string text = unit_kernel(kIndexFromMemory, 32, 4, 16);
+  text.replace(text.find("%number = add i32 %tid, 0"), 25, "%number = add i32 %index, 0");
+  compare(parse(text), unit_work(96, order));
 }
 
 TEST(SimtKernels, BarriersInAUniformLoopSplitTheBlockIntoRegions) {  // and each of its seven steps

@@ -397,6 +397,47 @@ TEST(SimtTargets, AnIndexFromMemoryIsAGatherOnAvx512AndAContiguousOneIsNot) {
   EXPECT_EQ(count(made.assembly, "scatter"), 0u) << "the store is contiguous";
 }
 
+// Rows of two units of 16 bytes, `o[t / 2 * 4 + t % 2] = a[t / 2 * lda + t % 2]` with uint4: an
+// access per unit, where elements were four gathers and four scatters.
+TEST(SimtTargets, UnitsOfLanesThatAreApartAreAccessedWhole) {
+  const std::string ptx = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 o, .param .u64 a, .param .u32 lda) {
+  .reg .b32 %r<8>, %v<4>; .reg .b64 %o, %a, %at;
+  ld.param.u64 %o, [o]; ld.param.u64 %a, [a]; ld.param.u32 %r6, [lda];
+  mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 1; and.b32 %r3, %r1, 1;
+  mad.lo.u32 %r4, %r2, %r6, %r3; mul.wide.u32 %at, %r4, 16; add.u64 %a, %a, %at;
+  shl.b32 %r5, %r2, 2; add.u32 %r5, %r5, %r3; mul.wide.u32 %at, %r5, 16; add.u64 %o, %o, %at;
+  ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%a];
+  mul.lo.u32 %v2, %v2, %v1;
+  st.global.v4.u32 [%o], {%v0, %v1, %v2, %v3};
+  ret;
+})";
+  struct {
+    const char *cpu, *triple, *load, *store, *single;
+  } const rows[] = {
+      {"neoverse-n1", "aarch64-unknown-linux-gnu", "\tld(p|u?r)\tq", "\tst(p|u?r)\tq",
+       "\t(ld|st)1\t\\{ v[0-9]+\\.[sd] \\}\\["},
+      {"x86-64-v3", "x86_64-unknown-linux-gnu", "\tv?movups\t[^\n]*\\), %xmm",
+       "\tv?movups\t%xmm[^\n]*\\)\n", "gather|scatter|vp?(insr|extr)[dq]"},
+      {"x86-64-v4", "x86_64-unknown-linux-gnu", "\tv?movups\t[^\n]*\\), %xmm",
+       "\tv?movups\t%xmm[^\n]*\\)\n", "gather|scatter|vp?(insr|extr)[dq]"},
+  };
+  for (const auto& row : rows) {
+    auto target = machine(row.cpu, row.triple);
+    if (!target) continue;
+    const Made made = compile(ptx, "k", {256, 1, 1}, *target);
+    const std::string& text = made.assembly;
+    SCOPED_TRACE(row.cpu);
+    EXPECT_LE(count(text, "\n\t[a-z]"), 16 * made.report.width);
+    EXPECT_EQ(count(text, row.single), 0u) << "elements are accessed one by one\n";
+    EXPECT_LE(count(text, row.load), made.report.width + 4);
+    EXPECT_LE(count(text, row.store), made.report.width + 4);
+  }
+}
+
 // The largest of a warp: FMAXNM once for each register that comes from memory, for each that is
 // left in a step (half of them, then the halves of one), and for what memory sees.
 TEST(SimtTargets, AArch64CodeOfAWarpMaximumIsOneInstructionPerStep) {

@@ -177,3 +177,42 @@ def test_invalid_check_value_raises_an_error_that_names_the_variable() -> None:
     assert done.returncode != 0 and "CUCORE_CHECK=memroy: expected a list of memory, race, init, sync" in done.stderr, (
         done.stderr
     )
+
+
+READ_AND_WRITE = "ld.global.u32 %r3, [%rd1]; st.global.u32 [%rd1+256], %r3;"
+
+
+def test_check_mode_set_after_the_first_use_of_the_driver_has_no_effect() -> None:
+    """Copies before it have recorded nothing, so that all memory would count as uninitialized."""
+    done = run(
+        f"""
+        error, memory = driver.cuMemAlloc(512)
+        driver.cuMemsetD32(memory, 0, 128)
+        for kinds in ("init", "all", "race", "memory,init"):
+            os.environ["CUCORE_CHECK"] = kinds
+            print(*run("{READ_AND_WRITE}", argument=ctypes.c_uint64(int(memory))))
+        """,
+        {"CUCORE_CHECK": ""},
+    )
+    assert done.stdout == "0 \n" * 4, done.stdout + done.stderr
+    line = 'cucore: CUCORE_CHECK="init" has no effect: the driver has read "" when it was first used\n'
+    assert done.stderr.count("has no effect") == 1 and line in done.stderr, done.stderr
+
+
+def test_modules_loaded_without_the_variable_keep_the_check_mode_of_the_process() -> None:
+    """A kernel without checks would not record that it has initialized memory."""
+    text = expect(
+        f"""
+        error, memory = driver.cuMemAlloc(512)
+        del os.environ["CUCORE_CHECK"]
+        print(*run("st.global.u32 [%rd1], 1;", argument=ctypes.c_uint64(int(memory))))
+        os.environ["CUCORE_CHECK"] = "init"
+        print(*run("{READ_AND_WRITE}", argument=ctypes.c_uint64(int(memory))))
+        del os.environ["CUCORE_CHECK"]
+        error, memory = driver.cuMemAlloc(512)
+        print(*run("{READ_AND_WRITE}", argument=ctypes.c_uint64(int(memory))))
+        """,
+        "0 \n0 \n719 ",
+        {"CUCORE_CHECK": "init"},
+    )
+    assert "uninitialized read" in text

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -240,8 +243,24 @@ def test_whole_warps_load_tiles_in_vector_code(report: Callable[[], str]) -> Non
 
 
 @ABOUT_VECTOR_CODE
-def test_check_mode_multiplies_on_fibers(report: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUCORE_CHECK", "race,sync")
-    assert (run_wmma(64) == 16).all()
-    text = report()
-    assert "W=32" not in text, text
+@pytest.mark.parametrize("kinds", ["memory", "init", "race,sync", "all"])
+def test_check_mode_multiplies_on_fibers(kinds: str) -> None:
+    code = """
+import test_matrix_code as matrix
+assert (matrix.run_wmma(64) == 16).all()
+matrix.run_tiles()
+"""
+    removed = ("CUCORE_CPU_W", "CUCORE_CPU_TIER")
+    environment = {name: value for name, value in os.environ.items() if name not in removed}
+    environment |= {"CUCORE_CHECK": kinds, "CUCORE_CPU_REPORT": "1", "CUCORE_CPU_CACHE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=Path(__file__).parent,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "row_row_row_16_16" in done.stderr and "tiles" in done.stderr, done.stderr
+    assert "W=32" not in done.stderr, done.stderr
