@@ -432,6 +432,10 @@ void FlowEmitter::full_branch(BasicBlock* block) {
     in(fine);
     full_edge(block, to);
     in(wrapped);
+    if (const auto* slow = parts_.regions.current()->slow) {
+      b_.CreateBr(slow->head);
+      return;
+    }
     convert_to_masked(to);
     b_.CreateStore(b_.getTrue(), parts_.masks.deoptimised());
     masked_edge(block, to, all_lanes());

@@ -73,6 +73,7 @@ Function* RegionEmitter::run() {
   BasicBlock* entry = new_block("entry");
   entry_.SetInsertPoint(entry);
   find_regions();
+  if (regions_.size() > 1) find_classes();
   bool masks_rare = plan_.lanes.threads() % width_ == 0;
   for (BasicBlock* block : plan_.flow.order)
     masks_rare &= !plan_.full.diverges(block) || parts_.partial.ends_the_grid(block);
@@ -116,7 +117,7 @@ Function* RegionEmitter::run() {
       if (!some_masked_) some_masked_ = temporary(entry_.getInt1Ty(), "some.masked");
       region->quick = std::make_unique<Region>();
       Region& quick = *region->quick;
-      quick.is_quick = true;
+      quick.slow = region.get();
       quick.id = region->id;
       quick.start = region->start;
       quick.enter = region->enter;
@@ -174,15 +175,41 @@ void RegionEmitter::add_blocks(Region& region, const Twine& name) {
   region.next = new_block(name + ".next");
 }
 
-// Whether groups that enter a region in full code pass no edge to masked code.
+// Whether groups that enter a region in full code pass no edge to masked code, except at guards
+// that rarely fail and before which they can start again.
 bool RegionEmitter::stays_in_full_code(const Region& region) const {
   constexpr unsigned kMost = 400;  // instructions: the region is emitted twice
   unsigned size = 0;
   for (BasicBlock* block : region.blocks) {
-    if (plan_.full.diverges(block) || plan_.guards.count(block)) return false;
+    if (plan_.full.diverges(block)) return false;
+    if (auto guard = plan_.guards.find(block);
+        guard != plan_.guards.end() &&
+        (any_of(guard->second, [](Instruction* inst) { return inst->isIntDivRem(); }) ||
+         !has_no_effect_before(region, block)))
+      return false;
     size += static_cast<unsigned>(block->size());
   }
   return size <= kMost;
+}
+
+// Whether nothing that a group does in the region before it reaches this block has an effect: it
+// may be done twice.
+bool RegionEmitter::has_no_effect_before(const Region& region, BasicBlock* block) {
+  SmallPtrSet<BasicBlock*, 8> seen;
+  SmallVector<BasicBlock*> work{block};
+  while (!work.empty()) {
+    for (BasicBlock* before : predecessors(work.pop_back_val())) {
+      if (!region.blocks.contains(before) || barrier_at_end(*before) || !seen.insert(before).second)
+        continue;
+      if (any_of(*before, [](const Instruction& inst) {
+            auto* load = dyn_cast<LoadInst>(&inst);
+            return load ? !load->isSimple() : inst.mayHaveSideEffects();
+          }))
+        return false;
+      work.push_back(before);
+    }
+  }
+  return true;
 }
 
 // Tells LLVM that scratch memory is not accessed in any other way, so that values which are live
@@ -364,7 +391,7 @@ void RegionEmitter::emit_groups(Region& region) {
                    true);
   Value* mode = nullptr;
   unsigned rest = plan_.lanes.threads() % width_, full_groups = plan_.lanes.threads() / width_;
-  if (modes_ && region.id != 0 && !region.is_quick) {
+  if (modes_ && region.id != 0 && !region.slow) {
     mode = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), modes_, group), "mode");
     region.reset_point = b_.CreateStore(b_.CreateICmpEQ(mode, b_.getInt32(kDeoptimised)),
                                         parts_.masks.deoptimised());
@@ -408,11 +435,52 @@ void RegionEmitter::emit_groups(Region& region) {
   }
 }
 
+// Puts a phi and its inputs into one class if no region begins with more than one of them live:
+// they then have one place in scratch memory. A sum that a loop carries around a barrier is not
+// copied from the place of the old value to that of the new one.
+void RegionEmitter::find_classes() {
+  SmallVector<SmallPtrSet<const Value*, 16>> live;
+  for (auto& region : regions_) {
+    if (region->id == 0) continue;
+    live.emplace_back();
+    for (Value* v : plan_.flow.live_in(region->start)) live.back().insert(v);
+  }
+  DenseMap<Value*, SmallVector<Value*, 2>> members;
+  const auto add = [&](Value* v) -> Value* {
+    Value* first = classes_.try_emplace(v, v).first->second;
+    if (members[first].empty()) members[first].push_back(v);
+    return first;
+  };
+  const auto is_live = [&](const auto& at, Value* first) {
+    return any_of(members[first], [&](Value* v) { return at.contains(v); });
+  };
+  for (BasicBlock* block : plan_.flow.order)
+    for (PHINode& phi : block->phis())
+      for (Value* incoming : phi.incoming_values()) {
+        if (!isa<Instruction>(incoming) || incoming == &phi) continue;
+        Value *one = add(&phi), *other = add(incoming);
+        if (one == other ||
+            any_of(live, [&](const auto& at) { return is_live(at, one) && is_live(at, other); }))
+          continue;
+        const auto moved = members[other];
+        members.erase(other);
+        for (Value* v : moved) {
+          classes_[v] = one;
+          members[one].push_back(v);
+        }
+      }
+}
+
+Value* RegionEmitter::first_of_class(Value* v) const {
+  const auto found = classes_.find(v);
+  return found == classes_.end() ? v : found->second;
+}
+
 // The memory of a value that is live across barriers: an element per group in scratch memory.
 Value* RegionEmitter::array_element(Value* v, bool vector) {
   Type* type = parts_.values.slot(v, vector)->getAllocatedType();
   std::size_t size = module_.getDataLayout().getTypeAllocSize(type);
-  auto [it, fresh] = arrays_.try_emplace({v, vector}, 0);
+  auto [it, fresh] = arrays_.try_emplace({first_of_class(v), vector}, 0);
   if (fresh) {
     it->second = alignTo(scratch_bytes_, 64);
     scratch_bytes_ = it->second + size * plan_.lanes.groups();
@@ -505,7 +573,7 @@ void RegionEmitter::leave_region(Region* to) {
         b_.CreateStore(vector ? to_slot_form(vec(v)) : scalar(v), array_element(v, vector));
       }
     }
-    if (modes_ && !region_->is_quick) {
+    if (modes_ && !region_->slow) {
       Value* group = b_.CreateLoad(b_.getInt32Ty(), group_);
       Value* mode = b_.getInt32(kFull);
       if (parts_.masks.mode() == Masked) {

@@ -34,10 +34,11 @@ class RegionEmitter : public EmitterPart {
     llvm::SmallVector<Region*> exits;
     bool ends = false;                   ///< some group may return from here
     Instruction* reset_point = nullptr;  ///< where slots are made undefined for a new group
-    /// A second loop over groups without tests of their modes, for a region without masked code:
-    /// control enters it while all groups are in full code.
+    /// A second loop over groups without tests of their modes and without masked code: control
+    /// enters it while all groups are in full code. A group whose guard fails starts again in the
+    /// first loop, and the later groups follow it.
     std::unique_ptr<Region> quick;
-    bool is_quick = false;
+    Region* slow = nullptr;  ///< of a quick region: the first loop
   };
 
   /// Emits the block function; null when something cannot be expressed (Report::refusal).
@@ -75,6 +76,9 @@ class RegionEmitter : public EmitterPart {
   void emit_groups(Region&);
   void finish_groups(Region&);
   bool stays_in_full_code(const Region&) const;
+  static bool has_no_effect_before(const Region&, BasicBlock*);
+  void find_classes();
+  Value* first_of_class(Value*) const;
   void add_blocks(Region&, const llvm::Twine& name);
   void separate_scratch();
   void enter_region(Region&, Mode);
@@ -94,7 +98,8 @@ class RegionEmitter : public EmitterPart {
   BasicBlock* done_ = nullptr;
   bool masks_cross_barriers_ = false;
   bool says_group_ = true;  ///< BlockContext::current_thread is stored for each group
-  /// Offsets in scratch memory of arrays with an element per group.
+  llvm::DenseMap<Value*, Value*> classes_;  ///< values that share an array: the first of them
+  /// Offsets in scratch memory of arrays with an element per group, by the first of their class.
   llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t> arrays_;
   std::size_t scratch_bytes_ = 0;
   /// Values that are uniform over the block: the value, and what the region leaves.

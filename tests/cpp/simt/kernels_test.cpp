@@ -296,6 +296,34 @@ TEST(SimtKernels, AnIndexThatWrapsInsideAGroupTakesMaskedCode) {
   }
 }
 
+// Groups in full code run without tests of their modes. One whose index wraps starts the region
+// again with them, unless it has done something that must not be done twice.
+TEST(SimtKernels, AGroupWhoseIndexWrapsBetweenBarriersStartsItsRegionAgain) {
+  const std::string effect =
+      "%c0 = load i32, ptr %count, align 4\n%c1 = add i32 %c0, 1\nstore i32 %c1, ptr %count";
+  for (const bool counts : {false, true}) {
+    std::string text = kernel("wrap_in_loop");
+    text.replace(text.find("  EFFECT"), 8, counts ? effect : "");
+    // It wraps nowhere, in the first turn, in a later turn, in a group in the middle, in several.
+    for (const auto& [start, step] :
+         {std::pair{0u, 16u}, std::pair{2147483640u, 16u}, std::pair{2147483500u, 16u},
+          std::pair{2147483599u, 8u}, std::pair{4294967200u, 64u}, std::pair{7u, 2147483600u}}) {
+      Work work;
+      work.grid = {2, 1, 1};
+      work.block = {64, 1, 1};
+      work.buffers = {numbers(256), std::vector<std::uint32_t>(64), std::vector<std::uint32_t>(64)};
+      work.numbers = {start, step, 11};
+      EXPECT_GT(compare(parse(text), work, {8, 16}).wrap_guards, 0u);
+    }
+    Work work;
+    work.buffers = {numbers(256), std::vector<std::uint32_t>(64), std::vector<std::uint32_t>(64)};
+    work.numbers = {0, 16, 3};
+    std::string code;
+    run_vectorized(parse(text), work, 16, &code);
+    EXPECT_EQ(code.find("region2.quick") == std::string::npos, counts);
+  }
+}
+
 TEST(SimtKernels, AtomicsOfLanesThatCollideAllCount) {
   Work work;
   work.grid = {2, 1, 1};

@@ -245,6 +245,28 @@ TEST(SimtTargets, X86CodePrefetchesWhereBarriersAreBetweenLoads) {
   }
 }
 
+// The sum of a tiled matrix product has one place in memory, not one for each turn of the loop and
+// one for its end; beside it are two indices, the mode and the mask of each group. Groups that copy
+// a tile do not test their modes, and do not move the sum.
+TEST(SimtTargets, ASumThatALoopCarriesAroundBarriersIsNotCopied) {
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    auto target = machine(cpu);
+    if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+    const Made made = compile(ten(), "matmul", {16, 16, 1}, *target);
+    EXPECT_EQ(made.report.scratch_bytes, 16u * (64 + 4 * 4)) << cpu;
+    // From the test of an index to the jump back: two vectors are loaded and stored.
+    bool found = false;
+    for (std::size_t at = made.assembly.find("\tprefetcht1"); at != std::string::npos;
+         at = made.assembly.find("\tprefetcht1", at + 1)) {
+      const std::size_t from = made.assembly.rfind("\tja", at);
+      const std::string loop = made.assembly.substr(from, made.assembly.find("\tjmp", at) - from);
+      const std::size_t registers = std::string{cpu} == "x86-64-v3" ? 2 : 1;  // of a vector
+      found |= count(loop, "\tvmov[a-z]+\t") == 4 * registers && count(loop, "\n") <= 40;
+    }
+    EXPECT_TRUE(found) << made.assembly;
+  }
+}
+
 // The last steps of a reduction: what a group has stored stays in its registers.
 TEST(SimtTargets, AReductionLoadsNothingThatItHasJustStored) {
   for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
