@@ -10,11 +10,13 @@ is compared with NumPy first. Wall time is measured, so other programs must not 
 
 "efficiency" is the speed-up of ours over its own time on one core, divided by that of OpenMP; the goal is 0.8. "ours / native" is the ratio
 of the times. "launch" is an empty kernel of one block per core that is launched and waited for, beside an empty parallel region.
+"synchronization" is what a launch of one block of some microseconds per core takes longer than a launch of one such block.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import platform
@@ -33,6 +35,7 @@ SOURCES = ROOT / "bench/cpp/kernels"
 LAUNCHES = 1000
 EFFICIENCY_GOAL = 0.8
 SYNCHRONIZATION_GOAL = 3000  # nanoseconds
+STEPS = 10_000  # of a chain: about 10 microseconds
 
 
 def compiled_native(folder: Path) -> Path:
@@ -94,7 +97,32 @@ def child(options: argparse.Namespace) -> None:
         "native": lambda: native.library.openmp_regions(LAUNCHES, count),
     }
     launch = {name: median(found.wall) / LAUNCHES for name, found in interleaved(runs, options.rounds).items()}
-    print("answer", json.dumps({"rows": rows, "launch": launch}), flush=True)
+    found = {"rows": rows, "launch": launch, "synchronization": synchronization(ours, native, count, options.rounds)}
+    print("answer", json.dumps(found), flush=True)
+
+
+def synchronization(ours: Any, native: Any, count: int, rounds: int) -> dict[str, float]:
+    """By how many nanoseconds work on all cores takes longer than the same work on one of them, and (as "one") what that takes."""
+    import numpy as np
+    from kernel_bench.measure import interleaved
+
+    out = ours.device.array(np.zeros(32 * count, np.float32))
+    address = ctypes.c_uint64(out.ctypes.data)
+    one, all_ = (ours._many("chain", (n, 1, 1), (32, 1, 1), [address, ctypes.c_int(STEPS)]) for n in (1, count))
+    chains = native.library.openmp_chains
+    runs = {
+        "ours": lambda: all_(LAUNCHES, True),
+        "native": lambda: chains(ctypes.c_void_p(address.value), STEPS, LAUNCHES, count),
+        "ours, one": lambda: one(LAUNCHES, True),
+        "native, one": lambda: chains(ctypes.c_void_p(address.value), STEPS, LAUNCHES, 1),
+    }
+    times = {name: median(found.wall) / LAUNCHES for name, found in interleaved(runs, rounds).items()}
+    ours.device.free(out)
+    return {
+        "ours": times["ours"] - times["ours, one"],
+        "native": times["native"] - times["native, one"],
+        "one": times["ours, one"],
+    }
 
 
 def run_child(options: argparse.Namespace, count: int) -> dict[str, Any]:
@@ -139,6 +167,13 @@ def tables(found: dict[int, dict[str, Any]]) -> str:
         lines.append(
             f"| {n} | {launch['ours']:.0f} | {launch['native']:.0f} | {launch['ours'] / launch['native']:.2f} | "
             f"{SYNCHRONIZATION_GOAL} {verdict} |"
+        )
+    lines += ["", "| synchronization of all cores | ours, ns | OpenMP, ns | goal |", "|---|---|---|---|"]
+    for n in counts:
+        found_here = found[n]["synchronization"]
+        verdict = "met" if found_here["ours"] <= SYNCHRONIZATION_GOAL else "missed"
+        lines.append(
+            f"| {n} | {found_here['ours']:.0f} | {found_here['native']:.0f} | {SYNCHRONIZATION_GOAL} {verdict} |"
         )
     return "\n".join(lines)
 

@@ -47,7 +47,7 @@ class Object : public FreeListAllocated {
   Object() = default;
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
-  void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void retain(int times = 1) noexcept { refs_.fetch_add(times, std::memory_order_relaxed); }
   void release() noexcept {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
@@ -82,6 +82,12 @@ class Ref {
   }
   ~Ref() {
     if (p_) p_->release();
+  }
+  /// Takes over a reference that retain() counted.
+  static Ref adopt(T* p) noexcept {
+    Ref ref;
+    ref.p_ = p;
+    return ref;
   }
   T* get() const noexcept { return p_; }
   T* detach() noexcept { return std::exchange(p_, nullptr); }

@@ -132,6 +132,13 @@ struct LaunchShape {
   std::size_t stack_limit = 1024;
 };
 
+/// How a host thread takes part in a grid.
+struct WorkOptions {
+  static constexpr unsigned kAnyPart = ~0U;
+  unsigned part = kAnyPart;     ///< of Launch::divide(): the blocks the thread begins with
+  std::uint64_t budget_ns = 0;  ///< not 0: alone; start no more blocks after this time
+};
+
 /// One launched grid. Any number of host threads call work().
 class Launch {
  public:
@@ -144,10 +151,19 @@ class Launch {
   /// Runs blocks until none is left to start. Returns true in exactly one caller: the one that
   /// finished the last block. Blocks start in linear order. All blocks of cooperative grids and
   /// clusters make forward progress.
-  virtual bool work() noexcept = 0;
+  virtual bool work(const WorkOptions& options = {}) noexcept = 0;
+
+  /// Divides the blocks that are left into contiguous parts of equal size. A thread takes the rest
+  /// of another part when its own has ended. Only before other threads know of the grid; part 0 is
+  /// for the calling thread.
+  virtual void divide(unsigned parts) noexcept = 0;
 
   /// The number of threads that can usefully call work() at the same time.
   [[nodiscard]] virtual std::uint64_t parallelism() const noexcept = 0;
+
+  /// Nanoseconds that one thread will probably need for the grid, as earlier launches show; the
+  /// largest number: unknown.
+  [[nodiscard]] virtual std::uint64_t expected_ns() const noexcept = 0;
 
   /// False when work() would find no block to start. May be out of date.
   [[nodiscard]] virtual bool has_unstarted() const noexcept = 0;

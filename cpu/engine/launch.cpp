@@ -224,18 +224,20 @@ class GridLaunch final : public Launch, public FreeListAllocated {
         grid_{variant.code, shape, params_.data(), tier_up_},
         limit_{limit} {}
 
-  bool work() noexcept override {
+  bool work(const WorkOptions& options) noexcept override {
     if (limit_ > 0) limit_guard_.start(grid_, limit_);
     if (tier_up_) baseline_run_.start(tier_up_);
     const operations::LaunchScope scope{static_cast<const Launch*>(this)};
-    const bool last = grid_.work();
+    const bool last = grid_.work(options);
     if (last) {
       limit_guard_.stop();
       baseline_run_.stop();
     }
     return last;
   }
+  void divide(unsigned parts) noexcept override { grid_.divide(parts); }
   std::uint64_t parallelism() const noexcept override { return grid_.parallelism(); }
+  std::uint64_t expected_ns() const noexcept override { return grid_.expected_ns(); }
   bool has_unstarted() const noexcept override { return grid_.has_unstarted(); }
   void cancel(int code) noexcept override { grid_.cancel(code); }
   const Fault* fault() const noexcept override { return grid_.fault(); }

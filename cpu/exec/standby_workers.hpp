@@ -26,41 +26,51 @@ class StandbyWorkers {
  public:
   static constexpr unsigned kPlaces = 64;  ///< one worker per place
 
-  /// Waits for a message to this place. 0: none came in time.
-  std::uintptr_t wait(unsigned place, std::chrono::nanoseconds longest) noexcept {
+  /// Waits for a message to this place. 0: none came in time, or `is_needed()` returned true.
+  template <class IsNeeded>
+  std::uintptr_t wait(unsigned place, std::chrono::nanoseconds longest,
+                      const IsNeeded& is_needed) noexcept {
     std::atomic<std::uintptr_t>& message = lines_[place].message;
     message.store(0, std::memory_order_relaxed);
     const std::uint64_t bit = std::uint64_t{1} << place;
     waiting_.fetch_or(bit, std::memory_order_release);
     const auto until = std::chrono::steady_clock::now() + longest;
-    do {
-      for (int looks = 0; looks < 32; ++looks) {
-        if (const std::uintptr_t found = message.load(std::memory_order_acquire)) return found;
-        relax();
-      }
-    } while (std::chrono::steady_clock::now() < until);
+    for (unsigned looks = 1;; ++looks) {
+      if (const std::uintptr_t found = message.load(std::memory_order_acquire)) return found;
+      if (is_needed() || (looks % 32 == 0 && std::chrono::steady_clock::now() >= until)) break;
+      relax();
+    }
     if ((waiting_.fetch_and(~bit, std::memory_order_acq_rel) & bit) != 0) return 0;
     for (;; relax())  // a sender has chosen this place and is about to store its message
       if (const std::uintptr_t found = message.load(std::memory_order_acquire)) return found;
   }
 
-  /// Sends a message (not 0) to one waiting worker; false if none waits.
-  bool send(std::uintptr_t message) noexcept {
-    for (std::uint64_t all = waiting_.load(std::memory_order_relaxed); all != 0;) {
-      const auto place = static_cast<std::size_t>(std::countr_zero(all));
-      const std::uint64_t bit = std::uint64_t{1} << place;
-      const std::uint64_t before = waiting_.fetch_and(~bit, std::memory_order_acq_rel);
-      if ((before & bit) != 0) {
-        lines_[place].message.store(message, std::memory_order_release);
-        return true;
-      }
-      all = before;
+  /// Chooses up to `most` waiting workers. Each must be sent a message. Returns places as bits.
+  std::uint64_t choose(unsigned most) noexcept {
+    std::uint64_t chosen = 0;
+    std::uint64_t waiting = waiting_.load(std::memory_order_relaxed);
+    while (most != 0 && waiting != 0) {
+      std::uint64_t wanted = waiting;
+      for (int excess = std::popcount(wanted) - static_cast<int>(most); excess > 0; --excess)
+        wanted &= ~std::bit_floor(wanted);
+      waiting = waiting_.fetch_and(~wanted, std::memory_order_acq_rel);
+      const std::uint64_t found = waiting & wanted;
+      chosen |= found;
+      most -= static_cast<unsigned>(std::popcount(found));
+      waiting &= ~wanted;
     }
-    return false;
+    return chosen;
   }
 
-  [[nodiscard]] bool is_empty() const noexcept {
-    return waiting_.load(std::memory_order_relaxed) == 0;
+  /// Sends a message (not 0) to workers that choose() returned.
+  void send(std::uint64_t chosen, std::uintptr_t message) noexcept {
+    for (; chosen != 0; chosen &= chosen - 1)
+      lines_[static_cast<std::size_t>(std::countr_zero(chosen))].message.store(
+          message, std::memory_order_release);
+  }
+
+  [[nodiscard]] unsigned count() const noexcept {
+    return static_cast<unsigned>(std::popcount(waiting_.load(std::memory_order_relaxed)));
   }
 
  private:

@@ -17,6 +17,23 @@ std::atomic<std::uint64_t> g_next_stream_id{1};
 // The longest time a waiting host thread spins before it sleeps: about two context switches. Halved
 // after each spin in vain, so that waits for long kernels cost no processor time.
 constexpr std::int64_t kSpin = 20'000;
+// A thread that waits so soon (nanoseconds) after it has queued work will do so again. It spins for
+// this time at least: workers that have taken the work may want help.
+constexpr std::int64_t kSoon = 4'000;
+
+/// Counts the calling thread as one that waits for a task and helps with its grids.
+class WaitingThread {
+ public:
+  explicit WaitingThread(Task& task) noexcept : task_{task} {
+    task_.waiting_threads.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~WaitingThread() { task_.waiting_threads.fetch_sub(1, std::memory_order_relaxed); }
+  WaitingThread(const WaitingThread&) = delete;
+  WaitingThread& operator=(const WaitingThread&) = delete;
+
+ private:
+  Task& task_;
+};
 }  // namespace
 
 operations::StreamView view_of(const Stream& stream) noexcept {
@@ -72,7 +89,12 @@ std::uint64_t Stream::push(Ref<Op> op) {
   }
   if (queued != 0) [[unlikely]]
     trace::begin_arrow(arrow_number(id_, number), queued);
-  if (idle) ThreadPool::instance().post(*this);
+  if (idle) {
+    posted_at_.store(now_ns(), std::memory_order_relaxed);
+    ThreadPool::instance().post(*this, host_waits.load(std::memory_order_relaxed));
+  } else {
+    ThreadPool::instance().hurry();
+  }
   return number;
 }
 
@@ -144,11 +166,15 @@ void Stream::wait(std::uint64_t number) {
   while (participate(number))
     if (completed() >= number) return;
   const std::int64_t from = now_ns();
+  // This thread might as well have run it: workers need not hurry next time.
+  if (from - posted_at_.load(std::memory_order_relaxed) < kSoon)
+    host_waits.store(true, std::memory_order_relaxed);
   const bool may_spin = sync_policy.load(std::memory_order_relaxed) != CU_SYNC_POLICY_BLOCKING_SYNC;
   if (may_spin) {
-    const std::int64_t spin = spin_.load(std::memory_order_relaxed);
-    for (std::int64_t until = from + spin; now_ns() < until;) {
-      for (int i = 0; i < 64; ++i) {
+    const std::int64_t spin = std::max(spin_.load(std::memory_order_relaxed), kSoon);
+    const WaitingThread here{*this};
+    for (std::int64_t now = from; now < from + spin; now = now_ns()) {
+      for (int i = 0; i < 16; ++i) {
         if (completed() >= number) {
           spin_.store(kSpin, std::memory_order_relaxed);
           return;
@@ -219,10 +245,6 @@ void Stream::drive() noexcept { advance(std::numeric_limits<std::uint64_t>::max(
 void Stream::advance(std::uint64_t until) noexcept {
   if (in_op_) finish_op();
   for (;;) {
-    if (completed_.load(std::memory_order_relaxed) >= until) {
-      ThreadPool::instance().post(*this);
-      return;
-    }
     if (taken_.empty()) {
       const std::lock_guard lock{mutex_};
       if (queue_.empty()) {
@@ -230,6 +252,10 @@ void Stream::advance(std::uint64_t until) noexcept {
         break;
       }
       taken_.swap(queue_);
+    }
+    if (completed_.load(std::memory_order_relaxed) >= until) {
+      ThreadPool::instance().post(*this);
+      return;
     }
     Ref<Op> op = std::move(taken_.front());
     taken_.pop_front();

@@ -96,7 +96,8 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   std::vector<std::pair<std::uint64_t, Task*>> waiters_;
   std::atomic<std::int64_t> spin_{
       20'000};  // nanoseconds that a waiting host thread spins; see wait()
-  std::atomic<std::uint32_t> waiting_{0};  // host threads and tasks that wait for completions
+  std::atomic<std::uint32_t> waiting_{0};   // host threads and tasks that wait for completions
+  std::atomic<std::int64_t> posted_at_{0};  // when a worker was last asked to run this stream
   struct KnownWait {
     std::uint64_t stream = 0, number = 0;  // the stream's id; 0: none
   };

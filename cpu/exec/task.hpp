@@ -49,8 +49,13 @@ class Task {
 
   Task* next =
       nullptr;  ///< intrusive link of the pool's ready list, so that posting allocates nothing
-  /// A waiting thread helped with the last grid, so it will probably help with the next one.
-  std::atomic<bool> helped{false};
+  std::atomic<unsigned> waiting_threads{0};  ///< of the program, which help with its grids
+  std::atomic<bool> host_waits{false};       ///< the program waits at once for what it queues
+  /// How many threads of the program will probably help with a grid.
+  [[nodiscard]] unsigned helping_hosts() const noexcept {
+    const unsigned waiting = waiting_threads.load(std::memory_order_relaxed);
+    return waiting == 0 && host_waits.load(std::memory_order_relaxed) ? 1 : waiting;
+  }
 
  protected:
   int priority_ = 0;  ///< 0 is the lowest; negative values are more urgent, as in CUDA

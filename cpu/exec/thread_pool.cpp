@@ -10,6 +10,7 @@
 #include "cpu/base/numa.hpp"
 #include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/exec/execution_context.hpp"
+#include "cpu/exec/stream.hpp"
 #include "cpu/mem/immortal.hpp"
 
 namespace cucpu::driver {
@@ -20,49 +21,66 @@ __attribute__((tls_model("initial-exec"))) thread_local Task* t_task = nullptr;
 
 // How long an idle worker spins before it sleeps: longer than the time between two launches of a
 // program.
-constexpr auto kSpin = std::chrono::microseconds{40};
+constexpr auto kSpin = std::chrono::microseconds{100};
 // When all workers are busy for this long while work waits, one more worker starts. Otherwise a
 // kernel that waits for another stream would hang, which a GPU with room for both runs.
 constexpr auto kStarved = std::chrono::milliseconds{5};
 constexpr unsigned kExtraMax = 256;
-// The usual time from a launch to the wait for it, for programs that wait at once.
-constexpr auto kSoon = std::chrono::microseconds{4};
-// Every thread that joins a grid brings so many others, while there are blocks to start: a small
-// grid ends before many threads have come, a large one has all of them after a few steps.
-constexpr unsigned kRecruits = 2;
+// Nanoseconds from a launch to the wait for it, in programs that wait at once.
+constexpr std::int64_t kSoon = 4'000;
+// A grid that one thread ends in this time (nanoseconds) is left to it: calling others takes about
+// as long.
+constexpr std::uint64_t kShort = 6'000;
+// What each further thread of a grid adds to its time (nanoseconds).
+constexpr std::uint64_t kCall = 250;
+// Sleeping workers are woken for a grid that takes longer than this (nanoseconds) without them.
+constexpr std::uint64_t kLong = 10'000;
+// Every thread that is woken for a grid wakes so many others: waking takes microseconds each.
+constexpr unsigned kWakes = 4;
 // A message to a worker on standby: look for work. Other messages are the address of a GridRun,
 // with a reference.
 constexpr std::uintptr_t kLook = 1;
-
-/// Spins before it blocks. The lock is held for some hundred instructions at a time, so spinning
-/// usually avoids the two system calls of a sleep and a wake-up at every launch of a small kernel.
-void spin_then_lock(std::unique_lock<std::mutex>& lock) {
-  for (int looks = 0; looks < 200; ++looks) {
-    if (lock.try_lock()) return;
-    relax();
-  }
-  lock.lock();
-}
 
 }  // namespace
 
 ThreadPool& ThreadPool::instance() { return Immortal<ThreadPool>::get(); }
 
-std::unique_lock<std::mutex> ThreadPool::lock_mutex() {
-  std::unique_lock lock{mutex_, std::defer_lock};
-  spin_then_lock(lock);
-  return lock;
+ThreadPool::Lock::Lock(ThreadPool& pool) : pool_{pool}, lock_{pool.mutex_, std::defer_lock} {
+  lock();
+}
+
+ThreadPool::Lock::~Lock() {
+  if (lock_.owns_lock()) unlock();
+}
+
+/// Spins before it blocks. The lock is held for some hundred instructions at a time, so spinning
+/// usually avoids the two system calls of a sleep and a wake-up at every launch of a small kernel.
+void ThreadPool::Lock::lock() {
+  for (int looks = 0; looks < 1000; ++looks) {
+    if (lock_.try_lock()) return;
+    relax();
+  }
+  lock_.lock();
+}
+
+void ThreadPool::Lock::unlock() {
+  lock_.unlock();
+  for (Sleeper* sleeper = std::exchange(to_wake_, nullptr); sleeper != nullptr;) {
+    Sleeper* const next = sleeper->next;  // it may sleep again once it is woken
+    sleeper->is_woken.store(1, std::memory_order_release);
+    sleeper->is_woken.notify_one();
+    sleeper = next;
+  }
 }
 
 bool ThreadPool::on_worker() noexcept { return t_worker; }
 
 void ThreadPool::configure(unsigned threads, unsigned cores) {
-  const auto lock = lock_mutex();
+  const Lock lock{*this};
   target_ = std::max(1u, threads);
   if (cores == 0) cores = std::max(1u, std::thread::hardware_concurrency());
-  // Two more threads may spin: the worker that looks for all kinds of work, and a host thread that
-  // waits.
-  const unsigned others = std::max(2u, std::min(target_, cores)) - 2;
+  // One more thread may spin: that of the program, which waits.
+  const unsigned others = std::max(2u, std::min(target_, cores)) - 1;
   places_ = others < StandbyWorkers::kPlaces ? (std::uint64_t{1} << others) - 1 : ~std::uint64_t{0};
 }
 
@@ -87,21 +105,27 @@ void ThreadPool::ensure_workers(unsigned wanted) {
 }
 
 void ThreadPool::start_first() {
-  const auto lock = lock_mutex();
+  const Lock lock{*this};
   ensure_workers(1);
   started_.store(true, std::memory_order_release);
 }
 
-void ThreadPool::wake(unsigned wanted, std::unique_lock<std::mutex>&) noexcept {
-  for (unsigned coming = spinning_ + waking_; coming < wanted; ++coming) {
-    if (standby_.send(kLook)) continue;
-    if (sleeping_ <= waking_) return;
+void ThreadPool::wake(unsigned wanted, Lock& lock) noexcept {
+  for (unsigned coming = (has_looker_ ? 1 : 0) + waking_; coming < wanted; ++coming) {
+    if (const std::uint64_t chosen = standby_.choose(1); chosen != 0) {
+      standby_.send(chosen, kLook);
+      continue;
+    }
+    if (sleepers_ == nullptr) return;
+    Sleeper& sleeper = *sleepers_;
+    sleepers_ = sleeper.next;
+    --sleeping_;
     ++waking_;
-    sleep_.notify_one();
+    lock.wake(sleeper);
   }
 }
 
-void ThreadPool::kick_monitor(std::unique_lock<std::mutex>&) {
+void ThreadPool::kick_monitor(Lock&) {
   if (!monitor_alive_) {
     start_detached_thread("cucore-monitor", [this] { monitor(); });
     monitor_alive_ = true;
@@ -112,28 +136,37 @@ void ThreadPool::kick_monitor(std::unique_lock<std::mutex>&) {
   }
 }
 
-void ThreadPool::try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept {
+void ThreadPool::try_kick_monitor(Lock& lock) noexcept {
   try {
     kick_monitor(lock);
   } catch (...) {  // no thread can be created: the existing workers will do the work
   }
 }
 
-void ThreadPool::post(Task& task) noexcept {
-  auto lock = lock_mutex();
+void ThreadPool::post(Task& task, bool host_comes) noexcept {
+  const std::int64_t host_comes_until = host_comes ? now_ns() + kSoon : 0;
+  Lock lock{*this};
   Ready& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
   task.next = nullptr;
   (level.last ? level.last->next : level.first) = &task;
   level.last = &task;
   ++ready_count_;
-  work_.fetch_add(1, std::memory_order_release);
-  if (spinning_ == 0) {
-    if (sleeping_ > waking_ || !standby_.is_empty()) {
+  host_comes_until_.store(host_comes_until, std::memory_order_relaxed);
+  posts_.store(posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  // Sequentially consistent with has_looker_: either this thread sees that nobody looks, or the
+  // worker that stops looking sees the task.
+  work_.fetch_add(1);
+  if (!has_looker_) {
+    if (host_comes && sleeping_ < alive_) {
+      // A worker will look when it has ended its grid. Should that take long and the thread of the
+      // program not come, the monitor wakes another one.
+      try_kick_monitor(lock);
+    } else if (sleeping_ != 0 || standby_.count() != 0) {
       wake(waking_ + 1, lock);
-    } else if (sleeping_ == 0 && alive_ > 0) {  // all workers are busy
+    } else if (waking_ == 0 && alive_ > 0) {  // all workers are busy
       const unsigned before = alive_;
       try {
-        ensure_workers(busy_ + 1);
+        ensure_workers(alive_ - idle() + 1);
       } catch (...) {  // no thread can be created: the existing workers will do the work
       }
       if (alive_ == before) try_kick_monitor(lock);
@@ -143,7 +176,7 @@ void ThreadPool::post(Task& task) noexcept {
 
 bool ThreadPool::reclaim(Task& task) {
   if (work_.load(std::memory_order_relaxed) == 0) return false;
-  const auto lock = lock_mutex();
+  const Lock lock{*this};
   auto& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
   Task* before = nullptr;
   Task* at = level.first;
@@ -156,12 +189,13 @@ bool ThreadPool::reclaim(Task& task) {
   return true;
 }
 
-bool ThreadPool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid) {
+bool ThreadPool::take_work(Lock& lock, Task*& task, Ref<GridRun>& grid) {
   if (ready_count_ > 0) {
     for (auto& level : ready_) {
       if (level.first == nullptr) continue;
       task = level.first;
       level.first = task->next;
+      task->host_waits.store(false, std::memory_order_relaxed);  // it did not come
       if (level.first == nullptr) level.last = nullptr;
       --ready_count_;
       break;
@@ -191,8 +225,7 @@ void ThreadPool::erase(Shared::iterator grid) noexcept {
   shared_.erase(grid);
 }
 
-bool ThreadPool::share(const Ref<GridRun>& run, std::unique_lock<std::mutex>&) noexcept {
-  if (run->is_shared.load(std::memory_order_relaxed)) return true;
+bool ThreadPool::share(const Ref<GridRun>& run, Lock&) noexcept {
   try {
     shared_.push_back(run);
   } catch (const std::bad_alloc&) {
@@ -203,94 +236,98 @@ bool ThreadPool::share(const Ref<GridRun>& run, std::unique_lock<std::mutex>&) n
   return true;
 }
 
-void ThreadPool::recruit(const Ref<GridRun>& run, unsigned count) noexcept {
-  for (; count > 0 && run->reserve_helper(); --count) {
-    run->retain();
-    if (standby_.send(reinterpret_cast<std::uintptr_t>(run.get()))) continue;
-    run->release();
-    run->return_helper();
-    // It is in the list, and nobody has to be woken.
-    if (run->is_shared.load(std::memory_order_relaxed) &&
-        sleeping_.load(std::memory_order_relaxed) == 0)
-      return;
-    auto lock = lock_mutex();
-    const unsigned before = waking_;
-    if (share(run, lock)) wake(std::min(waking_ + count, run->helpers_left()), lock);
-    late_for_grid_ = std::min(late_for_grid_ + waking_ - before, waking_);
-    return;
+void ThreadPool::call_helpers(const Ref<GridRun>& run, unsigned wanted) noexcept {
+  Launch& launch = run->launch();
+  const unsigned hosts = run->task().helping_hosts();
+  const std::uint64_t chosen = standby_.choose(wanted);
+  const auto called = static_cast<unsigned>(std::popcount(chosen));
+  launch.divide(called + 1);
+  if (chosen != 0) {
+    run->retain(static_cast<int>(called));
+    standby_.send(chosen, reinterpret_cast<std::uintptr_t>(run.get()));
   }
+  const unsigned missing = wanted - called;
+  if (missing == 0) return;
+  const bool is_long = launch.expected_ns() / (called + 1) > kLong;
+  run->accept_helpers(missing, is_long && missing > hosts);
+  Lock lock{*this};
+  if (share(run, lock)) wake_helpers(*run, lock);
+}
+
+void ThreadPool::wake_helpers(const GridRun& run, Lock& lock) noexcept {
+  if (!run.wakes_workers()) return;
+  wake(std::min(waking_ + kWakes, run.helpers_left()), lock);
+}
+
+bool ThreadPool::should_look() const noexcept {
+  if (work_.load(std::memory_order_acquire) == 0) return false;
+  const std::int64_t until = host_comes_until_.load(std::memory_order_relaxed);
+  return until == 0 || now_ns() >= until;
 }
 
 bool ThreadPool::stand_by(unsigned place) noexcept {
   for (;;) {
-    const std::uintptr_t message = standby_.wait(place, kSpin);
-    if (message == 0) return false;
-    if (message == kLook) return true;
-    busy_.fetch_add(1, std::memory_order_relaxed);
-    {
-      const Ref<GridRun> grid{reinterpret_cast<GridRun*>(message)};
-      grid->release();  // the sender's reference
-      if (participate(grid)) grid->task().drive();
+    const bool looks = !has_looker_.load(std::memory_order_relaxed) && !has_looker_.exchange(true);
+    const std::uint32_t posts = posts_.load(std::memory_order_relaxed);
+    const std::uintptr_t message =
+        standby_.wait(place, kSpin, [&] { return looks && should_look(); });
+    if (looks) has_looker_.store(false);
+    // It goes on looking while tasks are posted, even if the program runs them itself.
+    if (message == 0 && looks && work_.load() == 0 &&
+        posts != posts_.load(std::memory_order_relaxed))
+      continue;
+    if (message <= kLook) return message == kLook;
+    if (looks && work_.load() != 0) {  // somebody else has to look
+      Lock lock{*this};
+      wake(1, lock);
     }
-    busy_.fetch_sub(1, std::memory_order_relaxed);
-    if (work_.load(std::memory_order_relaxed) != 0) return true;
+    {
+      const auto grid = Ref<GridRun>::adopt(reinterpret_cast<GridRun*>(message));
+      if (participate(grid, place + 1)) grid->task().drive();
+    }
+    if (should_look()) return true;
   }
 }
 
 void ThreadPool::worker(bool extra) noexcept {
   t_worker = true;
-  auto lock = lock_mutex();
+  Sleeper sleeper;
+  Lock lock{*this};
   for (;;) {
     Task* task = nullptr;
     Ref<GridRun> grid;
     if (take_work(lock, task, grid)) {
-      ++busy_;
+      if (grid) wake_helpers(*grid, lock);
       lock.unlock();
       if (task)
         task->drive();
-      else if (participate(grid))
+      else if (participate(grid, WorkOptions::kAnyPart))
         grid->task().drive();
       grid = nullptr;
-      spin_then_lock(lock);
-      --busy_;
+      lock.lock();
       continue;
     }
     if (extra && alive_ - blocked_ > target_) {
       --alive_;
       return;
     }
-    if (spinning_ == 0) {  // one worker looks for all kinds of work
-      ++spinning_;
-      lock.unlock();
-      const auto until = std::chrono::steady_clock::now() + kSpin;
-      bool found = false;
-      for (unsigned looks = 1; !(found = work_.load(std::memory_order_acquire) != 0); ++looks) {
-        relax();
-        if (looks % 32 == 0 && std::chrono::steady_clock::now() >= until) break;
-      }
-      spin_then_lock(lock);
-      --spinning_;
-      if (found || work_.load(std::memory_order_relaxed) != 0) continue;
-    } else if (const std::uint64_t free = places_ & ~taken_places_; free != 0) {
+    if (const std::uint64_t free = places_ & ~taken_places_; free != 0) {
       const auto place = static_cast<unsigned>(std::countr_zero(free));
       taken_places_ |= std::uint64_t{1} << place;
       lock.unlock();
       const bool found = stand_by(place);
-      spin_then_lock(lock);
+      lock.lock();
       taken_places_ &= ~(std::uint64_t{1} << place);
       if (found || work_.load(std::memory_order_relaxed) != 0) continue;
     }
+    if (work_.load(std::memory_order_relaxed) != 0) continue;
+    sleeper.is_woken.store(0, std::memory_order_relaxed);
+    sleeper.next = std::exchange(sleepers_, &sleeper);
     ++sleeping_;
-    while (work_.load(std::memory_order_relaxed) == 0) {
-      sleep_.wait(lock);
-      if (waking_ > 0) --waking_;
-      // Too late for a short grid: it spins, so that the next one needs no system call.
-      if (places_ != 0 && late_for_grid_ > 0) {
-        --late_for_grid_;
-        break;
-      }
-    }
-    --sleeping_;
+    lock.unlock();
+    sleeper.is_woken.wait(0, std::memory_order_acquire);
+    lock.lock();
+    --waking_;  // who comes too late for a short grid spins, so that the next one finds it
   }
 }
 
@@ -345,53 +382,53 @@ unsigned ThreadPool::helpers_for(const GridRun& run) const noexcept {
 
 Task* ThreadPool::running_task() noexcept { return t_task; }
 
-/// Whether a waiting thread has joined a grid, after a short wait for it.
-static bool comes_soon(const GridRun& run) noexcept {
-  const auto until = std::chrono::steady_clock::now() + kSoon;
-  while (!run.helped.load(std::memory_order_relaxed)) {
-    relax();
-    if (std::chrono::steady_clock::now() >= until) return false;
-  }
-  return true;
+/// How many threads to call to a grid that takes one thread so many nanoseconds: each must save
+/// more than calling it takes.
+static unsigned worthwhile_helpers(std::uint64_t expected_ns, unsigned most) noexcept {
+  if (expected_ns <= kShort) return 0;
+  unsigned count = 1;
+  while (count < most && expected_ns / (count + 1) / (count + 2) > kCall) ++count;
+  return count;
 }
 
 Progress ThreadPool::run_grid(const Ref<GridRun>& run) {
   const Worker here{*run};
+  Launch& launch = run->launch();
   const unsigned helpers = helpers_for(*run);
-  const std::uint64_t parallelism = run->launch().parallelism();
-  const bool is_divided = target_ > 1 && parallelism > 1 && helpers > 0;
-  if (is_divided) {
-    const auto wanted = static_cast<unsigned>(std::min<std::uint64_t>(helpers, parallelism - 1));
-    if (alive_.load(std::memory_order_relaxed) < target_) {
-      const auto lock = lock_mutex();
-      ensure_workers(busy_ + wanted);
+  const std::uint64_t parallelism = launch.parallelism();
+  bool last = false;
+  if (target_ == 1 || parallelism == 1 || helpers == 0) {
+    last = launch.work();
+  } else {
+    auto wanted = static_cast<unsigned>(std::min<std::uint64_t>(helpers, parallelism - 1));
+    const unsigned worthwhile = worthwhile_helpers(launch.expected_ns(), wanted);
+    if (worthwhile == 0)
+      last = launch.work({.part = 0, .budget_ns = 2 * kShort});
+    else
+      wanted = worthwhile;
+    if (!last) {  // blocks are left
+      if (alive_.load(std::memory_order_relaxed) < target_) {
+        const Lock lock{*this};
+        ensure_workers(alive_ - idle() + wanted);
+      }
+      call_helpers(run, wanted);
+      last = launch.work({.part = 0});
+      stop_sharing(run.get());
     }
-    run->accept_helpers(wanted);  // further threads would find no block to start
-    // With two threads, a waiting thread that helps by itself makes a wake-up unnecessary.
-    bool has_helper =
-        t_worker && run->task().helped.exchange(false, std::memory_order_relaxed) && wanted == 1;
-    if (has_helper) {
-      auto lock = lock_mutex();
-      has_helper = share(run, lock);
-    }
-    if (!has_helper || !comes_soon(*run)) recruit(run, kRecruits);
   }
-  const bool last = run->launch().work();
-  if (is_divided) stop_sharing(run.get());
   if (!last) return Progress::pending;
   run->task().context().end_running(*run);
   return Progress::done;
 }
 
 /// True when this thread finished the grid and owns the task now.
-bool ThreadPool::participate(const Ref<GridRun>& run) noexcept {
+bool ThreadPool::participate(const Ref<GridRun>& run, unsigned part) noexcept {
   bool last = false;
-  if (run->launch().has_unstarted()) {
-    recruit(run, kRecruits);
+  {
     const Worker here{*run};
-    last = run->launch().work();
+    last = run->launch().work({.part = part});
   }
-  stop_sharing(run.get());
+  if (part == WorkOptions::kAnyPart) stop_sharing(run.get());  // it came through the list
   if (last) run->task().context().end_running(*run);
   return last;
 }
@@ -400,27 +437,25 @@ ThreadPool::Help ThreadPool::help(Task& task) noexcept {
   if (work_.load(std::memory_order_relaxed) == 0) return Help::none;
   Ref<GridRun> run;
   {
-    const auto lock = lock_mutex();
+    const Lock lock{*this};
     const auto at = std::find_if(shared_.begin(), shared_.end(),
                                  [&](const auto& shared) { return &shared->task() == &task; });
     if (at != shared_.end()) run = join(at);
     if (!run) return Help::none;
   }
-  run->helped.store(true, std::memory_order_relaxed);
-  task.helped.store(true, std::memory_order_relaxed);
-  return participate(run) ? Help::ended : Help::some;
+  return participate(run, WorkOptions::kAnyPart) ? Help::ended : Help::some;
 }
 
 void ThreadPool::stop_sharing(const GridRun* run) noexcept {
   if (!run->is_shared.load(std::memory_order_acquire)) return;
-  const auto lock = lock_mutex();
+  const Lock lock{*this};
   const auto at =
       std::find_if(shared_.begin(), shared_.end(), [&](const auto& r) { return r.get() == run; });
   if (at != shared_.end()) erase(at);
 }
 
 void ThreadPool::poll(std::function<bool()> ready, Task& task) {
-  auto lock = lock_mutex();
+  Lock lock{*this};
   pollers_.reserve(pollers_.size() + 1);
   kick_monitor(lock);  // may throw, so it comes before the change
   pollers_.push_back({std::move(ready), &task});
@@ -428,7 +463,7 @@ void ThreadPool::poll(std::function<bool()> ready, Task& task) {
 
 void ThreadPool::enter_blocking() {
   if (!t_worker) return;
-  auto lock = lock_mutex();
+  Lock lock{*this};
   ++blocked_;
   if (alive_ - blocked_ < target_ && !has_idle() && alive_ < target_ + kExtraMax) {
     try {
@@ -440,14 +475,16 @@ void ThreadPool::enter_blocking() {
 
 void ThreadPool::leave_blocking() noexcept {
   if (!t_worker) return;
-  const auto lock = lock_mutex();
+  const Lock lock{*this};
   --blocked_;
 }
 
 void ThreadPool::monitor() noexcept {
-  auto lock = lock_mutex();
+  Lock lock{*this};
   std::chrono::microseconds nap{20};
   std::chrono::steady_clock::time_point starved_since{};  // the epoch means: not starved
+  std::size_t ready_before = 0;
+  std::uint32_t posts_before = 0;
   for (;;) {
     const auto now = std::chrono::steady_clock::now();
     const auto woken =
@@ -458,7 +495,7 @@ void ThreadPool::monitor() noexcept {
       pollers_.erase(woken);
       lock.unlock();
       post(*task);
-      spin_then_lock(lock);
+      lock.lock();
       continue;
     }
     // No worker is idle and work has waited for a while: add a worker.
@@ -474,13 +511,17 @@ void ThreadPool::monitor() noexcept {
     } else {
       starved_since = {};
     }
-    if (pollers_.empty() && ready_count_ == 0) {
+    // A task that a thread of the program was expected to run, and workers that sleep.
+    if (ready_count_ > 0 && ready_count_ == ready_before) wake(1, lock);
+    ready_before = ready_count_;
+    const std::uint32_t posts = posts_.load(std::memory_order_relaxed);
+    if (pollers_.empty() && ready_count_ == 0 && std::exchange(posts_before, posts) == posts) {
       monitor_awake_ = false;
-      monitor_sleep_.wait(lock, [&] { return monitor_awake_; });
+      while (!monitor_awake_) lock.wait(monitor_sleep_);
       nap = std::chrono::microseconds{20};
       continue;
     }
-    monitor_sleep_.wait_for(lock, nap);
+    lock.wait(monitor_sleep_, nap);
     nap = std::min(nap * 2, std::chrono::microseconds{1000});
   }
 }

@@ -34,19 +34,20 @@ class GridRun : public Object {
   }
   void keep(Ref<Object> object) { kept_ = std::move(object); }  ///< the code it runs
 
-  /// Sets how many threads may join the one that started the grid.
-  void accept_helpers(unsigned count) noexcept {
+  /// Sets how many threads may join that were not sent for.
+  void accept_helpers(unsigned count, bool wakes_workers) noexcept {
     helpers_left_.store(count, std::memory_order_relaxed);
+    wakes_workers_ = wakes_workers;
   }
+  /// Whether sleeping workers are woken for it.
+  [[nodiscard]] bool wakes_workers() const noexcept { return wakes_workers_; }
   /// Takes the place of one helper; false when no more may join.
   bool reserve_helper() noexcept;
   [[nodiscard]] unsigned helpers_left() const noexcept {
     return helpers_left_.load(std::memory_order_relaxed);
   }
-  void return_helper() noexcept { helpers_left_.fetch_add(1, std::memory_order_relaxed); }
 
   std::atomic<bool> is_shared{false};  ///< in the pool's list; written with the pool's lock held
-  std::atomic<bool> helped{false};     ///< a waiting thread has joined
 
  private:
   Ref<Object> kept_;  // destroyed after the launch
@@ -54,6 +55,7 @@ class GridRun : public Object {
   Task* task_;
   Ref<ExecutionContext> limited_context_;
   std::atomic<unsigned> helpers_left_{0};
+  bool wakes_workers_ = false;
 };
 
 /// Host threads, created when work needs them and never joined: a process may exit at any time
@@ -72,8 +74,14 @@ class ThreadPool {
   }
 
   /// A worker will call task.drive(). The caller gives up ownership of the task. Requires an
-  /// earlier successful start().
-  void post(Task& task) noexcept;
+  /// earlier successful start(). `host_comes`: a thread of the program will probably reclaim the
+  /// task, so a worker that spins leaves it to that thread for some microseconds.
+  void post(Task& task, bool host_comes = false) noexcept;
+  /// A worker takes posted tasks at once: the thread of the program has other things to do.
+  void hurry() noexcept {
+    if (host_comes_until_.load(std::memory_order_relaxed) != 0)
+      host_comes_until_.store(0, std::memory_order_relaxed);
+  }
 
   /// Removes a posted task that no worker has taken yet: the caller then owns the task and drives
   /// it.
@@ -114,22 +122,54 @@ class ThreadPool {
   };
   static constexpr int kLevels = 6;  // priorities -5..0
 
-  std::unique_lock<std::mutex> lock_mutex();
+  /// A worker that sleeps. It waits on a word of its own, not on a condition variable: many that
+  /// wake at the same time would have to wait for the lock, and sleep again.
+  struct Sleeper {
+    std::atomic<std::uint32_t> is_woken{0};
+    Sleeper* next = nullptr;
+  };
+
+  /// Holds the pool's lock. Wakes workers when the lock is free: they need it.
+  class Lock {
+   public:
+    explicit Lock(ThreadPool& pool);
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    void lock();
+    void unlock();
+    void wake(Sleeper& sleeper) noexcept {
+      sleeper.next = to_wake_;
+      to_wake_ = &sleeper;
+    }
+    void wait(std::condition_variable& condition) { condition.wait(lock_); }
+    void wait(std::condition_variable& condition, std::chrono::microseconds longest) {
+      condition.wait_for(lock_, longest);
+    }
+
+   private:
+    ThreadPool& pool_;
+    std::unique_lock<std::mutex> lock_;
+    Sleeper* to_wake_ = nullptr;
+  };
   void worker(bool extra) noexcept;
   void monitor() noexcept;
-  bool take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid);
+  bool take_work(Lock& lock, Task*& task, Ref<GridRun>& grid);
   using Shared = std::list<Ref<GridRun>>;
   Ref<GridRun> join(Shared::iterator grid) noexcept;
   void erase(Shared::iterator grid) noexcept;
-  bool participate(const Ref<GridRun>& run) noexcept;
-  /// Brings up to `count` idle workers to a grid: those on standby first. Only when there are too
-  /// few of them, others learn of the grid through the pool's list.
-  void recruit(const Ref<GridRun>& run, unsigned count) noexcept;
-  /// Adds a grid to the list, unless it is there; false without memory for it.
-  bool share(const Ref<GridRun>& run, std::unique_lock<std::mutex>& lock) noexcept;
+  bool participate(const Ref<GridRun>& run, unsigned part) noexcept;
+  /// Divides a grid over workers on standby. Where there are too few of them, others learn of the
+  /// grid through the pool's list, and are woken if the grid lasts long enough.
+  void call_helpers(const Ref<GridRun>& run, unsigned wanted) noexcept;
+  void wake_helpers(const GridRun& run, Lock& lock) noexcept;
+  /// Adds a grid to the list; false without memory for it.
+  bool share(const Ref<GridRun>& run, Lock& lock) noexcept;
   /// Runs grids that other threads send. True when there is other work, false when nothing came for
   /// a while.
   bool stand_by(unsigned place) noexcept;
+  /// Whether a worker should take work now.
+  [[nodiscard]] bool should_look() const noexcept;
   unsigned helpers_for(const GridRun& run) const noexcept;
   void stop_sharing(const GridRun* run) noexcept;
   void spawn(bool extra);
@@ -137,29 +177,30 @@ class ThreadPool {
   /// Creates workers until `wanted` of them exist, at most `target_`. Throws if there is none.
   void ensure_workers(unsigned wanted);
   /// Wakes workers until `wanted` of them look for work.
-  void wake(unsigned wanted, std::unique_lock<std::mutex>& lock) noexcept;
+  void wake(unsigned wanted, Lock& lock) noexcept;
   /// Whether a worker has nothing to do.
-  [[nodiscard]] bool has_idle() const noexcept {
-    return sleeping_ + spinning_ != 0 || !standby_.is_empty();
-  }
-  void kick_monitor(std::unique_lock<std::mutex>& lock);
-  void try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept;
+  [[nodiscard]] bool has_idle() const noexcept { return idle() != 0; }
+  [[nodiscard]] unsigned idle() const noexcept { return sleeping_ + waking_ + standby_.count(); }
+  void kick_monitor(Lock& lock);
+  void try_kick_monitor(Lock& lock) noexcept;
 
   std::mutex mutex_;
-  std::condition_variable sleep_;
   struct Ready {
     Task *first = nullptr, *last = nullptr;
   };
   Ready ready_[kLevels];
   Shared shared_;
-  std::atomic<std::uint32_t> work_{0};  // ready tasks + shared grids; polled by spinning workers
+  std::atomic<std::uint32_t> work_{0};   // ready tasks + shared grids; polled by spinning workers
+  std::atomic<std::uint32_t> posts_{0};  // of tasks so far; written with the lock held
   std::size_t ready_count_ = 0;
   std::atomic<bool> started_{false};  // true: at least one worker exists
-  unsigned target_ = 1, spinning_ = 0, blocked_ = 0;
-  std::atomic<unsigned> alive_{0}, sleeping_{0};  // written with the lock held
-  unsigned waking_ = 0;                           // sleeping workers that have been notified
-  unsigned late_for_grid_ = 0;                    // of these, how many were called to a grid
-  std::atomic<unsigned> busy_{0};                 // workers with a task or a grid
+  unsigned target_ = 1, blocked_ = 0;
+  std::atomic<bool> has_looker_{false};  // a worker on standby looks for work of any kind
+  std::atomic<unsigned> alive_{0};       // written with the lock held
+  Sleeper* sleepers_ = nullptr;          // the last to fall asleep is the first
+  unsigned sleeping_ = 0;                // of sleepers_
+  unsigned waking_ = 0;                  // workers that have been woken and have not come yet
+  std::atomic<std::int64_t> host_comes_until_{0};  // see post(); 0: workers look at once
   StandbyWorkers standby_;
   std::uint64_t places_ = 0, taken_places_ = 0;  // of standby_, as bits
 

@@ -46,4 +46,20 @@ void openmp_regions(int count, int threads) {
   }
 }
 
+/// Parallel regions of one chain of additions for each thread, as the kernel `chain` has for each
+/// block.
+void openmp_chains(float* out, int steps, int count, int threads) {
+  constexpr int kLanes = 32;
+  for (int i = 0; i < count; ++i) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int block = 0; block < threads; ++block) {
+      float x[kLanes];
+      for (int lane = 0; lane < kLanes; ++lane) x[lane] = static_cast<float>(lane);
+      for (int step = 0; step < steps; ++step)
+        for (float& value : x) value = value * 0.75F + 1.0F;
+      for (int lane = 0; lane < kLanes; ++lane) out[block * kLanes + lane] = x[lane];
+    }
+  }
+}
+
 }  // extern "C"

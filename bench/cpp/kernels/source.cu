@@ -131,3 +131,10 @@ extern "C" __global__ void scan(const int* in, int* out, int* sums, int n) {
 }
 
 extern "C" __global__ void empty() {}
+
+// A chain of additions: some microseconds for each block, whatever the memory does.
+extern "C" __global__ void chain(float* out, int steps) {
+  float x = threadIdx.x;
+  for (int i = 0; i < steps; ++i) x = x * 0.75f + 1.0f;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cpu/engine/engine.hpp"
 #include "cpu/engine/run/clock.hpp"
 #include "cpu/engine/run/work_stealing.hpp"
 
@@ -15,11 +16,13 @@ namespace cucpu {
 /// ran, or by abandon().
 class Claims {
  public:
-  /// Starts with a new grid.
-  void begin(WorkStealingRanges& ranges) noexcept {
+  /// Starts with a grid. `now`: needed for a budget of time.
+  void begin(WorkStealingRanges& ranges, const WorkOptions& options = {},
+             std::uint64_t now = 0) noexcept {
     ranges_ = &ranges;
-    slot_ = ranges.join();
-    least_ = ranges.first_claim();
+    slot_ = ranges.join(options.part);
+    budget_ends_ = options.budget_ns == 0 ? 0 : now + options.budget_ns;
+    least_ = budget_ends_ == 0 ? ranges.first_claim() : 1;
     claimed_ = {};
     claim_size_ = 0;
     exhausted_ = false;
@@ -58,8 +61,11 @@ class Claims {
 
  private:
   bool claim() noexcept {
-    if (least_ > 1) adapt_size();
-    if (!ranges_->claim(slot_, claimed_, least_)) {
+    if (budget_ends_ != 0)
+      exhausted_ = is_over_budget();
+    else if (least_ > 1)
+      adapt_size();
+    if (exhausted_ || !ranges_->claim(slot_, claimed_, least_)) {
       claimed_ = {};
       exhausted_ = true;
       return false;
@@ -77,11 +83,19 @@ class Claims {
     claimed_at_ = now;
   }
 
+  /// Claims double in size, so that the clock is read a few times only.
+  bool is_over_budget() noexcept {
+    if (claim_size_ == 0) return false;
+    least_ = 2 * claim_size_;
+    return now_ns() >= budget_ends_;
+  }
+
   WorkStealingRanges* ranges_ = nullptr;
   unsigned slot_ = 0;
   std::uint64_t least_ = 1;       ///< clusters per claim
   std::uint64_t claim_size_ = 0;  ///< of the last claim; 0: none
   std::uint64_t claimed_at_ = 0;
+  std::uint64_t budget_ends_ = 0;  ///< 0: no budget
   WorkStealingRanges::Range claimed_;
   bool exhausted_ = false;
   std::uint64_t finished_ = 0;

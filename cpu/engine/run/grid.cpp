@@ -44,9 +44,9 @@ Grid::~Grid() = default;
 
 GridObserver::~GridObserver() = default;
 
-bool Grid::work() noexcept {
+bool Grid::work(const WorkOptions& options) noexcept {
   if (serial_ && run_by_someone_.exchange(true)) return false;
-  const bool last = Worker::of_this_thread().run(*this);
+  const bool last = Worker::of_this_thread().run(*this, options);
   if (observer_ && last) observer_->grid_ends();
   if (schedule_ && last) schedule_->write_log(code_->kernel, code_->line_of);
   return last;

@@ -15,6 +15,7 @@
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/run/block_time.hpp"
 #include "cpu/engine/run/grid_observer.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/run/work_stealing.hpp"
@@ -46,6 +47,7 @@ struct Code {
   std::function<std::string(std::uintptr_t)> line_of;
   /// Vector code: compiles the same kernel as scalar code. Throws LoadError.
   std::function<std::shared_ptr<const Code>()> scalar;
+  mutable BlockTime block_time;
 };
 
 /// Where one thread faulted.
@@ -66,9 +68,14 @@ class Grid {
        std::shared_ptr<const TierUp> = {});
 
   ~Grid();
-  bool work() noexcept;  ///< As Launch::work.
+  bool work(const WorkOptions& options = {}) noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
+  void divide(unsigned parts) noexcept { unclaimed_.divide(parts); }
   [[nodiscard]] std::uint64_t parallelism() const noexcept { return serial_ ? 1 : clusters_; }
+  /// As Launch::expected_ns. Unknown where blocks may wait for each other.
+  [[nodiscard]] std::uint64_t expected_ns() const noexcept {
+    return unclaimed_.is_in_order() ? BlockTime::kUnknown : latest_code().block_time.of(clusters_);
+  }
   [[nodiscard]] bool has_unstarted() const noexcept { return !unclaimed_.is_empty(); }
   [[nodiscard]] GridObserver* observer() const { return observer_.get(); }  ///< null: none
   /// Null: the scheduler chooses, and several host threads run the grid.

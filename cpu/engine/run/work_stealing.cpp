@@ -3,6 +3,7 @@
 #include "cpu/engine/run/work_stealing.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <thread>
 
 namespace cucpu {
@@ -11,6 +12,9 @@ namespace {
 constexpr std::uint64_t pack(std::uint64_t first, std::uint64_t last) { return first << 32 | last; }
 constexpr std::uint64_t first_of(std::uint64_t packed) { return packed >> 32; }
 constexpr std::uint64_t last_of(std::uint64_t packed) { return packed & 0xffffffff; }
+constexpr std::uint64_t low_bits(unsigned count) {
+  return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+}
 
 }  // namespace
 
@@ -44,8 +48,36 @@ void WorkStealingRanges::restrict_to(std::uint64_t cluster) noexcept {
   range_of(0).store(pack(unit, unit + 1), std::memory_order_relaxed);
 }
 
-unsigned WorkStealingRanges::join() noexcept {
-  return std::min(joined_.fetch_add(1, std::memory_order_relaxed), std::uint32_t{slots_});
+void WorkStealingRanges::divide(unsigned parts) noexcept {
+  if (in_order_ || clusters_ == 1) return;
+  joined_.store(1, std::memory_order_relaxed);
+  const std::uint64_t packed = range_of(0).load(std::memory_order_relaxed);
+  const std::uint64_t first = first_of(packed), units = last_of(packed) - first;
+  parts = std::min<unsigned>(parts, slots_);
+  if (parts < 2 || units < parts) return;
+  for (unsigned part = 0; part < parts; ++part)
+    range_of(part).store(pack(first + units * part / parts, first + units * (part + 1) / parts),
+                         std::memory_order_relaxed);
+  divided_ = low_bits(parts);
+}
+
+unsigned WorkStealingRanges::join(unsigned wish) noexcept {
+  if (in_order_ || clusters_ == 1) return 0;
+  if (wish == 0) {
+    joined_.fetch_or(1, std::memory_order_relaxed);
+    return 0;
+  }
+  std::uint64_t joined = joined_.load(std::memory_order_relaxed);
+  for (;;) {
+    if (wish >= slots_ || (joined >> wish & 1) != 0) {
+      const std::uint64_t free = low_bits(slots_) & ~joined;
+      if (free == 0) return slots_;
+      wish = static_cast<unsigned>(std::countr_zero(free));
+    }
+    const std::uint64_t bit = std::uint64_t{1} << wish;
+    joined = joined_.fetch_or(bit, std::memory_order_relaxed);
+    if ((joined & bit) == 0) return wish;
+  }
 }
 
 WorkStealingRanges::Range WorkStealingRanges::clusters_of(std::uint64_t first,
@@ -83,11 +115,12 @@ bool WorkStealingRanges::claim(unsigned slot, Range& range, std::uint64_t least)
 
 bool WorkStealingRanges::steal(unsigned slot, Range& range) noexcept {
   for (;;) {
-    const unsigned slots = std::min(joined_.load(std::memory_order_relaxed), std::uint32_t{slots_});
-    if (slots == 1 && slot == 0) return false;  // no other thread has joined
+    std::uint64_t others = used();
+    if (slot < slots_) others &= ~(std::uint64_t{1} << slot);
     unsigned longest = 0;
     std::uint64_t packed = 0, length = 0;
-    for (unsigned other = 0; other < slots; ++other) {
+    for (; others != 0; others &= others - 1) {
+      const auto other = static_cast<unsigned>(std::countr_zero(others));
       const std::uint64_t candidate = range_of(other).load(std::memory_order_relaxed);
       if (last_of(candidate) - first_of(candidate) <= length) continue;
       longest = other;
@@ -110,10 +143,10 @@ bool WorkStealingRanges::steal(unsigned slot, Range& range) noexcept {
 }
 
 bool WorkStealingRanges::is_empty() const noexcept {
-  const unsigned slots = std::min(joined_.load(std::memory_order_relaxed), std::uint32_t{slots_});
-  for (unsigned slot = 0; slot < std::max(1U, slots); ++slot) {
-    const std::uint64_t packed =
-        const_cast<WorkStealingRanges*>(this)->range_of(slot).load(std::memory_order_relaxed);
+  for (std::uint64_t slots = used(); slots != 0; slots &= slots - 1) {
+    const std::uint64_t packed = const_cast<WorkStealingRanges*>(this)
+                                     ->range_of(static_cast<unsigned>(std::countr_zero(slots)))
+                                     .load(std::memory_order_relaxed);
     if (first_of(packed) < last_of(packed)) return false;
   }
   return true;

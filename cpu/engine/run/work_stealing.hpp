@@ -17,8 +17,9 @@ namespace cucpu {
 /// Each host thread owns a slot, on a cache line of its own where there are many. A slot holds a
 /// contiguous range of clusters, which its owner claims from the front: neighboring blocks run on
 /// one thread, so memory is streamed and shared data stays in its caches. Slot 0 starts with all
-/// clusters. A thread whose slot is empty steals the upper half of the longest range, so the number
-/// of threads need not be known in advance.
+/// clusters, until divide() gives each expected thread its part: a thread with the same slot in
+/// every launch of a kernel finds its memory in its caches. A thread whose slot is empty steals the
+/// upper half of the longest range, so the number of threads need not be known in advance.
 ///
 /// In order: blocks may wait for other blocks (cooperative grids, spin loops). Clusters are then
 /// claimed one by one in linear order, so that the earliest unfinished clusters are always
@@ -34,9 +35,14 @@ class WorkStealingRanges {
   /// Leaves this cluster only. Call it before the first join().
   void restrict_to(std::uint64_t cluster) noexcept;
 
-  /// Assigns a slot to the calling thread. Threads beyond the last slot get the number of slots:
-  /// they own no range and steal a few clusters at a time.
-  [[nodiscard]] unsigned join() noexcept;
+  /// Divides the clusters of slot 0 over the first `parts` slots, and reserves slot 0 for a caller
+  /// that asks for it. Only while no other thread uses this object.
+  void divide(unsigned parts) noexcept;
+  /// Assigns a slot to the calling thread: the one it wishes, if that is free. A wish for slot 0 is
+  /// always granted: only one thread may express it. Threads beyond the last slot get the number of
+  /// slots: they own no range and steal a few clusters at a time.
+  [[nodiscard]] unsigned join(unsigned wish = ~0U) noexcept;
+  [[nodiscard]] bool is_in_order() const noexcept { return in_order_; }
   /// Claims the next clusters for this slot, at least `least` unless its range is shorter; false
   /// when none is left.
   bool claim(unsigned slot, Range&, std::uint64_t least = 1) noexcept;
@@ -56,6 +62,10 @@ class WorkStealingRanges {
   static constexpr unsigned kInlineSlots = 4;
 
   bool steal(unsigned slot, Range&) noexcept;
+  /// The slots whose range may not be empty, as bits.
+  [[nodiscard]] std::uint64_t used() const noexcept {
+    return divided_ | joined_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] Range clusters_of(std::uint64_t first_unit, std::uint64_t last_unit) const noexcept;
   [[nodiscard]] PackedRange& range_of(unsigned slot) noexcept {
     return ranges_.empty() ? inline_ranges_[slot] : ranges_[std::size_t{slot} * kPerLine];
@@ -69,7 +79,8 @@ class WorkStealingRanges {
   /// A claim takes 1 / claim_divisor_ of the remaining range, or `least`. A claim waits for all
   /// earlier loads and stores, so claims are few; the last ones are small to balance the load.
   std::uint16_t claim_divisor_;
-  std::atomic<std::uint32_t> joined_{0};
+  std::uint64_t divided_ = 1;             ///< the slots of divide(), as bits
+  std::atomic<std::uint64_t> joined_{0};  ///< slots with an owner, as bits
   /// Indexed by slot. Only the owner of a slot stores into an empty range.
   std::array<PackedRange, kInlineSlots> inline_ranges_{};
   /// Not empty: used instead of inline_ranges_, one per cache line.

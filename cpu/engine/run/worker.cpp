@@ -56,11 +56,13 @@ Worker* Worker::running() noexcept { return t_running; }
 Worker::RunningScope::RunningScope(Worker& worker) noexcept { t_running = &worker; }
 Worker::RunningScope::~RunningScope() { t_running = nullptr; }
 
-bool Worker::run(Grid& grid) noexcept {
+bool Worker::run(Grid& grid, const WorkOptions& options) noexcept {
   const ScopedFloatEnvironment float_environment;  // default rounding and denormal modes
   grid_ = &grid;
   if (grid.observer()) std::fill(std::begin(check_ranges_), std::end(check_ranges_), CheckRange{});
-  claims_.begin(grid.unclaimed());
+  // The thread that starts a divided grid measures it.
+  const std::uint64_t start = options.part == 0 ? now_ns() : 0;
+  claims_.begin(grid.unclaimed(), options, start);
   bool has_newer_code = true;
   while (has_newer_code) {  // at first, and after a tier-up
     code_ = &grid.latest_code();
@@ -79,6 +81,8 @@ bool Worker::run(Grid& grid) noexcept {
   }
   if (grid.schedule()) grid.schedule()->finish();
   grid_ = nullptr;
+  if (options.part == 0 && claims_.finished() != 0)
+    code_->block_time.record(claims_.finished(), now_ns() - start, options.budget_ns != 0);
   return grid.finish(claims_.finished());
 }
 

@@ -46,7 +46,7 @@ class Worker {
   static Worker* running() noexcept;
 
   /// Runs clusters of the grid until none is left; as Launch::work.
-  bool run(Grid&) noexcept;
+  bool run(Grid&, const WorkOptions& = {}) noexcept;
 
   // For routines that generated code calls, on the stack of the running fiber.
   [[nodiscard]] Fiber& current() { return scheduler_->current(); }

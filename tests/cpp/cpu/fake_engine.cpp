@@ -55,7 +55,7 @@ class FakeLaunch final : public Launch {
         blocks_{shape.grid.volume()},
         params_(params, params + kernel.info().param_bytes) {}
 
-  bool work() noexcept override {
+  bool work(const WorkOptions&) noexcept override {
     for (;;) {
       const std::uint64_t block = next_.fetch_add(1);
       if (block >= blocks_) return false;
@@ -63,7 +63,9 @@ class FakeLaunch final : public Launch {
       if (done_.fetch_add(1) + 1 == blocks_) return true;
     }
   }
+  void divide(unsigned) noexcept override {}
   std::uint64_t parallelism() const noexcept override { return blocks_; }
+  std::uint64_t expected_ns() const noexcept override { return ~std::uint64_t{0}; }
   bool has_unstarted() const noexcept override { return next_.load() < blocks_; }
   void cancel(int code) noexcept override {
     cancel_code_ = code;

@@ -16,13 +16,33 @@ using cucpu::driver::StandbyWorkers;
 using cucpu::driver::ThreadPool;
 using namespace std::chrono_literals;
 
-TEST(StandbyWorkers, WithoutAWaitingWorkerAMessageIsNotSent) {
+constexpr auto kOnlyMessages = [] { return false; };
+
+TEST(StandbyWorkers, WithoutAWaitingWorkerNoneIsChosen) {
   StandbyWorkers workers;
-  EXPECT_TRUE(workers.is_empty());
-  EXPECT_FALSE(workers.send(1));
-  EXPECT_EQ(workers.wait(3, 1ms), 0U);  // nothing comes
-  EXPECT_TRUE(workers.is_empty());
-  EXPECT_FALSE(workers.send(1));
+  EXPECT_EQ(workers.choose(3), 0U);
+  EXPECT_EQ(workers.wait(3, 1ms, kOnlyMessages), 0U);       // nothing comes
+  EXPECT_EQ(workers.wait(3, 1h, [] { return true; }), 0U);  // needed elsewhere
+  EXPECT_EQ(workers.count(), 0U);
+  EXPECT_EQ(workers.choose(3), 0U);
+}
+
+TEST(StandbyWorkers, NoMoreAreChosenThanAskedForThoseWithLowPlacesFirst) {
+  StandbyWorkers workers;
+  std::array<std::uintptr_t, 4> messages{};
+  std::vector<std::thread> threads;
+  for (unsigned place = 0; place < messages.size(); ++place)
+    threads.emplace_back([&, place] { messages[place] = workers.wait(place, 1h, kOnlyMessages); });
+  while (workers.count() != messages.size()) std::this_thread::yield();
+  const std::uint64_t first = workers.choose(3);
+  EXPECT_EQ(first, 0b0111U);
+  EXPECT_EQ(workers.count(), 1U);
+  const std::uint64_t second = workers.choose(3);
+  EXPECT_EQ(second, 0b1000U);
+  workers.send(second, 5);
+  workers.send(first, 7);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(messages, (std::array<std::uintptr_t, 4>{7, 7, 7, 5}));
 }
 
 TEST(StandbyWorkers, EveryMessageReachesOneWorker) {
@@ -37,10 +57,14 @@ TEST(StandbyWorkers, EveryMessageReachesOneWorker) {
       // Some give up at once, which competes with the sender.
       const auto longest = place % 2 == 0 ? 50us : 0us;
       for (; !is_over; std::this_thread::yield())
-        if (const std::uintptr_t message = workers.wait(place, longest)) ++received[message];
+        if (const std::uintptr_t message = workers.wait(place, longest, kOnlyMessages))
+          ++received[message];
     });
-  for (std::uintptr_t message = 1; message <= kMessages; ++message)
-    while (!workers.send(message)) std::this_thread::sleep_for(20us);
+  for (std::uintptr_t message = 1; message <= kMessages; ++message) {
+    std::uint64_t chosen = 0;
+    while ((chosen = workers.choose(1)) == 0) std::this_thread::sleep_for(20us);
+    workers.send(chosen, message);
+  }
   is_over = true;
   for (std::thread& thread : threads) thread.join();
   for (std::uintptr_t message = 1; message <= kMessages; ++message)

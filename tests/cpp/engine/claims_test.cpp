@@ -20,6 +20,20 @@ TEST(Claims, EveryClusterComesOnceAndNoneAfterTheLast) {
   EXPECT_FALSE(claims.next(cluster));
 }
 
+TEST(Claims, ABudgetEndsBetweenClaimsThatDouble) {
+  WorkStealingRanges ranges{1000, false};
+  Claims claims;
+  claims.begin(ranges, {.part = 0, .budget_ns = 1}, 1);  // over since long ago
+  std::uint64_t cluster = 0;
+  ASSERT_TRUE(claims.next(cluster));  // one is claimed in any case
+  EXPECT_FALSE(claims.next(cluster));
+  EXPECT_TRUE(claims.is_exhausted());
+  EXPECT_FALSE(ranges.is_empty());
+  claims.begin(ranges, {.part = 0, .budget_ns = ~std::uint64_t{0} - 1}, 1);
+  for (std::uint64_t expected = 1; claims.next(cluster); ++expected) EXPECT_EQ(cluster, expected);
+  EXPECT_EQ(cluster, 999);
+}
+
 TEST(Claims, AClusterThatWasPutBackComesAgain) {
   WorkStealingRanges ranges{3, true};
   Claims claims;

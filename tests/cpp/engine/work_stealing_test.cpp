@@ -35,6 +35,37 @@ TEST(WorkStealing, ASecondThreadStealsTheUpperHalfAndClaimsItInOrder) {
   }
 }
 
+TEST(WorkStealing, DividedClustersBelongToTheSlotsThatThreadsWishFor) {
+  WorkStealingRanges ranges{1000, false, 8};
+  const unsigned alone = ranges.join(0);
+  WorkStealingRanges::Range range;
+  ASSERT_TRUE(ranges.claim(alone, range, 100));
+  EXPECT_EQ(range.last, 100);
+  ranges.divide(4);
+  EXPECT_EQ(ranges.join(), 1U);  // slot 0 is reserved
+  EXPECT_EQ(ranges.join(3), 3U);
+  EXPECT_EQ(ranges.join(3), 2U);  // taken
+  EXPECT_EQ(ranges.join(0), 0U);
+  for (unsigned slot = 0; slot < 4; ++slot) {
+    ASSERT_TRUE(ranges.claim(slot, range));
+    EXPECT_EQ(range.first, 100 + slot * 225);
+  }
+  std::uint64_t claimed = 100 + 4 * (range.last - range.first);
+  while (ranges.claim(3, range)) claimed += range.last - range.first;  // steals all that is left
+  EXPECT_EQ(claimed, 1000);
+  EXPECT_TRUE(ranges.is_empty());
+}
+
+TEST(WorkStealing, FewClustersAreNotDivided) {
+  WorkStealingRanges ranges{3, false, 8};
+  ranges.divide(8);
+  WorkStealingRanges::Range range;
+  ASSERT_TRUE(ranges.claim(ranges.join(0), range));
+  EXPECT_EQ(range.first, 0);
+  ASSERT_TRUE(ranges.claim(ranges.join(7), range));
+  EXPECT_EQ(range.first, 2);  // stolen
+}
+
 TEST(WorkStealing, ClaimSizesGrowThenShrinkToTheSmallestAllowed) {
   WorkStealingRanges ranges{1 << 20, false, 2};
   const unsigned slot = ranges.join();
@@ -79,11 +110,12 @@ void expect_every_cluster_once(std::uint64_t processors) {
   constexpr unsigned kThreads = 80;
   for (const std::uint64_t clusters : {1, 2, 63, 4097, 100'000}) {
     WorkStealingRanges ranges{clusters, false, processors};
+    if (processors != 0) ranges.divide(static_cast<unsigned>(processors) / 2);
     std::vector<std::atomic<int>> seen(clusters);
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < kThreads; ++t)
-      threads.emplace_back([&] {
-        const unsigned slot = ranges.join();
+      threads.emplace_back([&, t] {
+        const unsigned slot = ranges.join(t % 2 == 0 ? t : ~0U);
         for (WorkStealingRanges::Range range; ranges.claim(slot, range);)
           for (std::uint64_t i = range.first; i < range.last; ++i) ++seen[i];
       });
