@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -269,15 +270,16 @@ def main() -> int:
             import cucore
 
             library = cucore.CPU_DRIVER_FOLDER / "libcuda.so.1"
-            what, counts, skipped = device_key(), count_device(options.build, library, options.names, folder), {}
+            what, counts = device_key(), count_device(options.build, library, options.names, folder)
+            skipped: dict[str, str] = {}
         else:
             what = key()
             counts, skipped = count(options.build, options.names, folder)
-    recorded: dict[str, dict[str, float]] = {}
+    recorded: dict[str, dict[str, Any]] = {}  # "compiler" has names, the others numbers
     for path in (options.check, options.write):
         if path is not None and path.exists():
             recorded = json.loads(path.read_text())
-    before = recorded.get(what, {})
+    before: dict[str, float] = recorded.get(what, {})
     print(f"instructions per call, {what}" + ("" if before else "; nothing is recorded for it, nothing compared"))
     worse = []
     for name, value in counts.items():

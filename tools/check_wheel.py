@@ -27,6 +27,8 @@ VISIBLE = re.findall(r"^\s*([\w\[\]*-]+);$", EXPORTS.read_text().partition("loca
 GLIBCXX = 24
 # Maximum installed size in bytes: total, without the CPU device (which is mostly LLVM), and of the modules of each further Python.
 LIMIT, LIMIT_WITHOUT_DEVICE, LIMIT_PER_PYTHON = 60_000_000, 10_000_000, 4_000_000
+# Maximum size of the file in bytes: with one Python by processor, and for each further one.
+FILE_LIMIT, FILE_LIMIT_PER_PYTHON = {"aarch64": 14_300_000, "x86_64": 16_000_000}, 770_000
 
 
 def readelf(path: Path, *options: str) -> str:
@@ -91,6 +93,16 @@ def check(wheel: Path) -> tuple[list[str], tuple[int, int]]:
     return problems, glibc
 
 
+def check_size(wheel: Path) -> list[str]:
+    """Errors of the finished file."""
+    limit = next((size for machine, size in FILE_LIMIT.items() if wheel.stem.endswith(machine)), None)
+    if limit is None:
+        return []
+    limit += FILE_LIMIT_PER_PYTHON * wheel.stem.split("-")[2].count(".")
+    size = wheel.stat().st_size
+    return [f"{size:,} bytes are more than {limit:,}"] if size > limit else []
+
+
 def sizes(wheel: Path) -> tuple[int, int]:
     """Installed size in bytes: total, and the CPU device's library."""
     with zipfile.ZipFile(wheel) as archive:
@@ -131,6 +143,11 @@ def main(wheel: Path) -> int:
         packed = sum(
             entry.compress_size for entry in archive.infolist() if not entry.filename.endswith("libcucore_cpu.so")
         )
+    if wheel_file.deflate is None:
+        print("the package `deflate` is not installed: zlib compresses, to a few percent more")
+    for problem in check_size(done):
+        print(f"{done.name}: {problem}", file=sys.stderr)
+        return 1
     print(f"{done.name}: {done.stat().st_size / 1e6:.1f} MB, installed {unpacked / 1e6:.1f} MB")
     print(f"  without the CPU device: {packed / 1e6:.1f} MB, installed {(unpacked - device) / 1e6:.1f} MB")
     print(

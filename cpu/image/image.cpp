@@ -382,40 +382,6 @@ std::vector<std::string> ptx_of_archive(std::string_view archive, std::uint32_t 
   return texts;
 }
 
-std::string limit_registers(std::string_view ptx, unsigned registers) {
-  std::string out;
-  std::size_t copied = 0;   // end of the part of `ptx` that is in `out`
-  bool in_entry = false;    // between ".entry" and its body
-  bool has_bounds = false;  // it has bounds of its own, which override the option
-  const auto starts = [&](std::size_t at, std::string_view word) {
-    return ptx.substr(at, word.size()) == word;
-  };
-  for (std::size_t at = 0; at < ptx.size(); ++at) {
-    if (starts(at, "//")) {
-      at = std::min(ptx.find('\n', at), ptx.size());
-    } else if (starts(at, "/*")) {
-      at = std::min(ptx.find("*/", at + 2), ptx.size() - 1);
-    } else if (ptx[at] == '"') {
-      for (++at; at < ptx.size() && ptx[at] != '"'; ++at)
-        if (ptx[at] == '\\') ++at;
-    } else if (starts(at, ".entry")) {
-      in_entry = true;
-      has_bounds = false;
-    } else if (in_entry && (starts(at, ".maxnreg") || starts(at, ".maxntid") ||
-                            starts(at, ".reqntid") || starts(at, ".minnctapersm"))) {
-      has_bounds = true;
-    } else if (in_entry && (ptx[at] == '{' || ptx[at] == ';')) {
-      if (ptx[at] == '{' && !has_bounds) {
-        out.append(ptx.substr(copied, at - copied));
-        out += ".maxnreg " + std::to_string(registers) + " ";
-        copied = at;
-      }
-      in_entry = false;
-    }
-  }
-  return out.append(ptx.substr(copied));
-}
-
 std::string read_image_file(const char* path) {
   require(path != nullptr);
   std::ifstream file{path, std::ios::binary};

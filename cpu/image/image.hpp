@@ -24,10 +24,6 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size, std::
 std::vector<std::string> ptx_of_archive(std::string_view archive, std::uint32_t target,
                                         std::size_t& skipped);
 
-/// PTX with a register limit (CU_JIT_MAX_REGISTERS): `.maxnreg` on every entry without bounds of
-/// its own, which override the option.
-std::string limit_registers(std::string_view ptx, unsigned registers);
-
 /// The bytes of a file, terminated by a zero byte. Fails with 301.
 std::string read_image_file(const char* path);
 

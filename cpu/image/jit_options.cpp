@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "cpu/image/image.hpp"
+#include "cucore/container.hpp"
 
 namespace cucpu::driver {
 
@@ -31,7 +32,7 @@ JitOptions::JitOptions(unsigned count, const CUjit_option* options, void** value
 
 void JitOptions::apply(std::vector<std::string>& texts) const {
   if (max_registers == 0) return;
-  for (std::string& text : texts) text = limit_registers(text, max_registers);
+  for (std::string& text : texts) text = cucore::limit_registers(text, max_registers);
 }
 
 std::vector<std::string> JitOptions::texts_of(const void* image, std::size_t size,

@@ -353,16 +353,7 @@ void Parser::parse_statement() {
     if (word == "file") return parse_file();
     if (word == "section") return parse_section();
     if (word == "pragma") {
-      advance();
-      do {
-        if (token_.kind != Token::Kind::string) {
-          error("expected a string after .pragma, found " + found());
-          return skip_statement();
-        }
-        function_->body.emplace_back(Pragma{token_.text});
-        advance();
-      } while (accept(","));
-      (void)expect(";", "after .pragma");
+      for (const std::string_view text : parse_pragma()) function_->body.emplace_back(Pragma{text});
       return;
     }
     if (word == "local" || word == "shared" || word == "param" || word == "global" ||

@@ -267,16 +267,7 @@ void Parser::parse_top() {
   if (word == "loc") return parse_loc();
   if (word == "loc_intermediate") return parse_intermediate_loc();
   if (word == "pragma") {
-    advance();
-    do {
-      if (token_.kind != Token::Kind::string) {
-        error("expected a string after .pragma, found " + found());
-        return skip_statement();
-      }
-      module_.pragmas.push_back(token_.text);
-      advance();
-    } while (accept(","));
-    (void)expect(";", "after .pragma");
+    for (const std::string_view text : parse_pragma()) module_.pragmas.push_back(text);
     return;
   }
   const Linkage linkage = accept_linkage().value_or(Linkage::internal);
@@ -311,6 +302,22 @@ void Parser::parse_file() {
 }
 
 // A section with DWARF: `label:`, and lists of numbers, labels and sections after `.b8` to `.b64`.
+std::vector<std::string_view> Parser::parse_pragma() {
+  std::vector<std::string_view> texts;
+  advance();
+  do {
+    if (token_.kind != Token::Kind::string) {
+      error("expected a string after .pragma, found " + found());
+      skip_statement();
+      return texts;
+    }
+    texts.push_back(token_.text);
+    advance();
+  } while (accept(","));
+  (void)expect(";", "after .pragma");
+  return texts;
+}
+
 void Parser::parse_section() {
   advance();
   if (token_.kind != Token::Kind::dotted) {

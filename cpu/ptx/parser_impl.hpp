@@ -60,6 +60,7 @@ class Parser {
   void parse_target();
   void parse_top();
   void parse_section();
+  std::vector<std::string_view> parse_pragma();  ///< the strings after .pragma
   void parse_file();
   void parse_alias();
   void declare(std::string_view name, Symbol symbol, Location where);

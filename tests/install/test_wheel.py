@@ -72,6 +72,7 @@ def run(python: Path, *arguments: str, folder: Path) -> str:
 def test_the_wheel_is_self_contained() -> None:
     problems, _ = check_wheel.check(WHEELS[-1])
     assert problems == []
+    assert check_wheel.check_size(WHEELS[-1]) == []
 
 
 def test_tutorial_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:

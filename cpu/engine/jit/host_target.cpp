@@ -138,6 +138,7 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
   machine->setGlobalISel(false);
   machine->setFastISel(false);
   machine->setO0WantsFastISel(false);
+  machine->setMachineOutliner(false);  // for functions of least size, which kernels are not
   return machine;
 }
 

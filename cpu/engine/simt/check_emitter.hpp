@@ -6,17 +6,17 @@
 
 #include <functional>
 
-#include "cpu/engine/simt/emit_state.hpp"
+#include "cpu/engine/simt/check_part.hpp"
 
 namespace cucpu::simt {
 
 /// Emits the tests of accesses, barriers and warp operations (docs/design/check.md). For memory
 /// checks, vector code compares the addresses of a lane group with a CheckRange and calls a routine
-/// if they are not inside it. For init checks it tests the bits of the bytes, for race checks the
-/// rows of the history that a group accesses as a whole, and settled words.
-class CheckEmitter : public EmitterPart {
+/// if they are not inside it. InitCheckEmitter and RaceCheckEmitter emit the tests of the other
+/// checks, where they need no routine.
+class CheckEmitter : public CheckPart {
  public:
-  explicit CheckEmitter(EmitterParts& parts) : EmitterPart{parts} {}
+  explicit CheckEmitter(EmitterParts& parts) : CheckPart{parts} {}
 
   void emit_access(llvm::CallInst&);
   /// For code that one lane executes: `value_of` is a value of thread code in that lane.
@@ -31,39 +31,15 @@ class CheckEmitter : public EmitterPart {
   [[nodiscard]] bool is_checked(const llvm::CallInst&) const;
   [[nodiscard]] bool has_state() const;  ///< race and init checks
   Value* lanes_on();
-  Value* range(std::uint64_t number);  ///< its address
   /// Whether the `span` bytes from `first` on lie in the .shared variable of an access, or in its
   /// range.
   Value* is_inside(const llvm::CallInst&, Value* first, std::uint64_t span);
   Value* is_inside(Value* range, Value* first, std::uint64_t span);
   Value* is_between(Value* first, Value* low, Value* room);
   Value* is_inside(llvm::CallInst&);
-  struct Group;
   /// Emits `slow` unless race and init checks need no routine for the access. Lanes that are off
   /// need it. False: such an access always needs it, and nothing was emitted.
-  bool unless_known(Group, const std::function<void()>& slow);
-  void emit_read_only(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* check);
-  void emit_rows(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* other);
-  Value* are_settled(llvm::ArrayRef<Value*> reads);
-  void emit_second_reader(const Group&, Value* first, llvm::ArrayRef<Value*> read,
-                          llvm::ArrayRef<Value*> own, llvm::BasicBlock* after,
-                          llvm::BasicBlock* other);
-  void emit_uniform(const Group&, llvm::BasicBlock* after, llvm::BasicBlock* other);
-  void branch_to_settled(const Group&, llvm::BasicBlock* yes, llvm::BasicBlock* no);
-  void branch(Value* condition, llvm::BasicBlock* likely, llvm::BasicBlock* unlikely);
-  Value* field_of(Value* range, llvm::Type*, std::size_t offset);
-  Value* of_context(llvm::Type*, std::size_t offset);
-  void for_initialized_bits(const Group&, bool aligned,
-                            const std::function<void(Value*, Value*, Value*)>& visit);
-  Value* is_initialized(const Group&, bool aligned = false);
-  void set_initialized(const Group&);
-  Value* is_quiet(const Group&, Value* found, Value* own);
-  Value* is_known_site(const Group&);
-  Value* settled_words(const Group&);
-  Value* first_row(const Group&);
-  Value* own_word(std::uint64_t kind);
-  Value* load_from_row(Value* row, llvm::Type*, std::size_t offset);
-  void store_to_row(Value*, Value* row, std::size_t offset);
+  bool unless_known(CheckedGroup, const std::function<void()>& slow);
   void emit_slow_path(llvm::BasicBlock* check, llvm::BasicBlock* after,
                       const std::function<void()>& slow);
   /// Emits `slow` where `inside` is false.

@@ -6,10 +6,12 @@
 #include "cpu/engine/simt/check_emitter.hpp"
 #include "cpu/engine/simt/emit_state.hpp"
 #include "cpu/engine/simt/flow_emitter.hpp"
+#include "cpu/engine/simt/init_check_emitter.hpp"
 #include "cpu/engine/simt/instruction_emitter.hpp"
 #include "cpu/engine/simt/mask_state.hpp"
 #include "cpu/engine/simt/memory_emitter.hpp"
 #include "cpu/engine/simt/partial_group_emitter.hpp"
+#include "cpu/engine/simt/race_check_emitter.hpp"
 #include "cpu/engine/simt/regions.hpp"
 #include "cpu/engine/simt/strip_emitter.hpp"
 #include "cpu/engine/simt/value_map.hpp"
@@ -30,6 +32,8 @@ struct EmitterParts {
   InstructionEmitter instructions{*this};
   MemoryEmitter memory{*this};
   CheckEmitter checks{*this};
+  InitCheckEmitter init_checks{*this};
+  RaceCheckEmitter race_checks{*this};
   WarpEmitter warps{*this};
   RegionEmitter regions{*this};
   StripEmitter strips{*this};

@@ -47,15 +47,10 @@ void LinearSum::add(Value* value, std::uint64_t factor, unsigned depth) {
     constant = cut(constant + number->getZExtValue() * factor);
     return;
   }
-  if (depth == kDepth || !is_linear(value)) {
-    auto [term, added] = terms.try_emplace(value, 0);
-    term->second = cut(term->second + factor);
-    if (term->second == 0) {
-      terms.erase(value);
-      cancelled |= !added;
-    }
-    return;
-  }
+  if (auto* extension = dyn_cast<CastInst>(value);
+      extension && (isa<SExtInst>(extension) || isa<ZExtInst>(extension)))
+    return add_extended(*extension, factor, depth + 1);
+  if (depth >= kDepth || !is_linear(value)) return add(Term{value, Extension::none}, factor);
   auto* inst = cast<Instruction>(value);
   Value *left = inst->getOperand(0), *right = inst->getOperand(1);
   switch (inst->getOpcode()) {
@@ -72,6 +67,46 @@ void LinearSum::add(Value* value, std::uint64_t factor, unsigned depth) {
   }
 }
 
+void LinearSum::add(Term term, std::uint64_t factor) {
+  auto [place, added] = terms.try_emplace(term, 0);
+  place->second = cut(place->second + factor);
+  if (place->second != 0) return;
+  terms.erase(term);
+  cancelled |= !added;
+}
+
+/// A remainder `i - C * (i / C)` does not wrap: its parts are extended one by one. Both extensions
+/// of a number that is not negative are the same; its sign is extended here.
+void LinearSum::add_extended(CastInst& extension, std::uint64_t factor, unsigned depth) {
+  const SimplifyQuery query{extension.getModule()->getDataLayout()};
+  const bool is_signed = isa<SExtInst>(extension) || extension.hasNonNeg();
+  const auto term = [&](Value* value) {
+    return Term{value,
+                is_signed || isKnownNonNegative(value, query) ? Extension::sign : Extension::zero};
+  };
+  Value* const narrow = extension.getOperand(0);
+  if (depth >= kDepth || !is_linear(narrow)) return add(term(narrow), factor);
+  LinearSum inner;
+  inner.bits = narrow->getType()->getIntegerBitWidth();
+  inner.add(narrow, 1, depth + 1);
+  for (auto [part, times] : inner.terms) {
+    Value *quotient = part.getPointer(), *dividend;
+    const APInt* divisor;
+    const bool of_signed = match(quotient, m_SDiv(m_Value(dividend), m_APInt(divisor)));
+    if (part.getInt() != Extension::none ||
+        (!of_signed && !match(quotient, m_UDiv(m_Value(dividend), m_APInt(divisor)))))
+      continue;
+    if (inner.constant == 0 && inner.terms.size() == 2 &&
+        inner.terms.lookup(Term{dividend, Extension::none}) == 1 && divisor->isStrictlyPositive() &&
+        times == inner.cut(0 - divisor->getZExtValue()) &&
+        (of_signed == is_signed || isKnownNonNegative(dividend, query))) {
+      add(term(dividend), factor);
+      return add(term(quotient), 0 - factor * divisor->getZExtValue());
+    }
+  }
+  add(term(narrow), factor);
+}
+
 LinearSum LinearSum::of(Value* value) {
   LinearSum sum;
   sum.bits = value->getType()->getIntegerBitWidth();
@@ -79,33 +114,77 @@ LinearSum LinearSum::of(Value* value) {
   return sum;
 }
 
-bool LinearSum::is(const Value* value) const {
-  return constant == 0 && terms.size() == 1 && terms.front().first == value &&
-         terms.front().second == 1;
+bool LinearSum::is(Value* value) const {
+  return constant == 0 && terms.size() == 1 &&
+         terms.front().first == Term{value, Extension::none} && terms.front().second == 1;
 }
 
+namespace {
+
+/// Null for zero.
+Value* write(const LinearSum& sum, Type* type, IRBuilder<>& b) {
+  using enum LinearSum::Extension;
+  Value* result = nullptr;
+  for (auto [term, factor] : sum.terms) {
+    Value* value = term.getPointer();
+    if (term.getInt() != none)
+      value = term.getInt() == sign ? b.CreateSExt(value, type) : b.CreateZExt(value, type);
+    value = isPowerOf2_64(factor) ? b.CreateShl(value, Log2_64(factor))
+                                  : b.CreateMul(value, ConstantInt::get(type, factor));
+    result = result ? b.CreateAdd(result, value) : value;
+  }
+  if (sum.constant == 0) return result;
+  Constant* constant = ConstantInt::get(type, sum.constant);
+  return result ? b.CreateAdd(result, constant) : constant;
+}
+
+/// Whether an instruction adds a number of bytes to a pointer.
+bool is_offset(const Value* value) {
+  const auto* inst = dyn_cast<GetElementPtrInst>(value);
+  return inst && inst->getNumIndices() == 1 && inst->getSourceElementType()->isIntegerTy(8) &&
+         inst->getOperand(1)->getType()->isIntegerTy(64);
+}
+
+/// The same for several of them, one after the other.
+Value* without_cancelled_offsets(GetElementPtrInst& last) {
+  LinearSum sum;
+  sum.bits = 64;
+  Value* base = &last;
+  for (; is_offset(base); base = cast<Instruction>(base)->getOperand(0))
+    sum.add(cast<Instruction>(base)->getOperand(1), 1);
+  if (!sum.cancelled) return nullptr;
+  IRBuilder<> b{&last};
+  Value* const bytes = write(sum, b.getInt64Ty(), b);
+  return bytes ? b.CreatePtrAdd(base, bytes) : base;
+}
+
+}  // namespace
+
 void cancel_terms(Function& thread) {
-  SmallVector<Instruction*> sums;
-  for (Instruction& inst : instructions(thread))
-    if (is_linear(&inst) && !inst.use_empty() && !(inst.hasOneUse() && is_linear(inst.user_back())))
+  SmallVector<Instruction*> sums, addresses;
+  for (Instruction& inst : instructions(thread)) {
+    if (inst.use_empty()) continue;
+    if (is_linear(&inst) && !(inst.hasOneUse() && is_linear(inst.user_back())))
       sums.push_back(&inst);
+    if (is_offset(&inst) && is_offset(inst.getOperand(0)) &&
+        !(inst.hasOneUse() && is_offset(inst.user_back())))
+      addresses.push_back(&inst);
+  }
   SmallVector<WeakTrackingVH> replaced;
+  const auto replace = [&](Instruction* inst, Value* by) {
+    inst->replaceAllUsesWith(by);
+    replaced.emplace_back(inst);
+  };
   for (Instruction* inst : sums) {
     const LinearSum sum = LinearSum::of(inst);
     if (!sum.cancelled) continue;
     IRBuilder<> b{inst};
-    Type* type = inst->getType();
-    Value* result = nullptr;
-    for (auto [value, factor] : sum.terms) {
-      Value* term = isPowerOf2_64(factor) ? b.CreateShl(value, Log2_64(factor))
-                                          : b.CreateMul(value, ConstantInt::get(type, factor));
-      result = result ? b.CreateAdd(result, term) : term;
-    }
-    Constant* constant = ConstantInt::get(type, sum.constant);
-    result = !result ? constant : sum.constant == 0 ? result : b.CreateAdd(result, constant);
-    inst->replaceAllUsesWith(result);
-    replaced.emplace_back(inst);
+    Value* const result = write(sum, inst->getType(), b);
+    replace(inst, result ? result : ConstantInt::get(inst->getType(), 0));
   }
+  for (Instruction* inst : addresses)
+    if (Value* const result = without_cancelled_offsets(*cast<GetElementPtrInst>(inst)))
+      replace(inst, result);
   RecursivelyDeleteTriviallyDeadInstructionsPermissive(replaced);
 }
 
@@ -154,7 +233,7 @@ std::optional<Bound> bound_of(Value* distance, Value* start, std::uint64_t step,
   }
   // distance = max(start, bound) + step - 1 - start: index < bound
   end.constant = end.cut(end.constant - (step - 1));
-  auto* most = dyn_cast<IntrinsicInst>(end.terms.front().first);
+  auto* most = dyn_cast<IntrinsicInst>(end.terms.front().first.getPointer());
   const APInt* bound;
   if (!most || !end.is(most) ||
       (most->getIntrinsicID() != Intrinsic::umax && most->getIntrinsicID() != Intrinsic::smax) ||

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <llvm/ADT/MapVector.h>
+#include <llvm/ADT/PointerIntPair.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/Instruction.h>
 
 #include <cstdint>
@@ -12,9 +14,13 @@ namespace cucpu::simt {
 
 /// constant + value * factor + ..., modulo 2^bits. No factor is zero.
 struct LinearSum {
+  enum class Extension : std::uint8_t { none, sign, zero };
+  /// A value, or a narrower one that is extended.
+  using Term = llvm::PointerIntPair<llvm::Value*, 2, Extension>;
+
   unsigned bits = 0;
   std::uint64_t constant = 0;
-  llvm::SmallMapVector<llvm::Value*, std::uint64_t, 4> terms;
+  llvm::SmallMapVector<Term, std::uint64_t, 4> terms;
   bool cancelled = false;  ///< terms of the instructions have vanished
 
   /// Of an integer of at most 64 bits.
@@ -24,11 +30,16 @@ struct LinearSum {
     return bits >= 64 ? v : v & ((std::uint64_t{1} << bits) - 1);
   }
   /// Whether this is that value and nothing else.
-  [[nodiscard]] bool is(const llvm::Value* value) const;
+  [[nodiscard]] bool is(llvm::Value* value) const;
+
+ private:
+  void add(Term term, std::uint64_t factor);
+  void add_extended(llvm::CastInst& extension, std::uint64_t factor, unsigned depth);
 };
 
 /// Sums in which terms cancel are written without them: `72 * q + 4 * (i - 18 * q)`, the address in
-/// a tile with rows of 18 numbers where q is i / 18, is `4 * i`, which is contiguous.
+/// a tile with rows of 18 numbers where q is i / 18, is `4 * i`, which is contiguous. The same
+/// where q and the remainder are extended, and where the parts are added to a pointer one by one.
 ///
 /// Requires: thread code.
 /// Guarantees: the same values modulo 2^bits.

@@ -72,7 +72,23 @@ std::optional<SignedProduct> signed_product(Value* high) {
   return {};
 }
 
+/// floor(x * M / 2^p), where the product has 64 bits and is shifted by another `by` bits later.
+std::optional<Quotient> unsigned_quotient(Value* wide, unsigned by, const DataLayout& layout) {
+  Value* x;
+  const APInt *factor, *upper;
+  if (!match(wide, m_LShr(m_Mul(m_ZExt(m_Value(x)), m_APInt(factor)), m_APInt(upper)))) return {};
+  if (!x->getType()->isIntegerTy(32) || !wide->getType()->isIntegerTy(64) || upper->uge(64) ||
+      upper->ult(32) || !factor->isIntN(32) || factor->isNegative())
+    return {};
+  by += static_cast<unsigned>(upper->getZExtValue());
+  const std::uint64_t most = computeKnownBits(x, layout).getMaxValue().getZExtValue();
+  if (const auto d = divisor_of(factor->getZExtValue(), by, most)) return Quotient{x, *d, false};
+  return {};
+}
+
 std::optional<Quotient> quotient(Instruction& inst) {
+  const DataLayout& layout = inst.getModule()->getDataLayout();
+  if (inst.getType()->isIntegerTy(64)) return unsigned_quotient(&inst, 0, layout);
   if (!inst.getType()->isIntegerTy(32)) return {};
   Value *high, *a, *b;
   const APInt* shift;
@@ -94,27 +110,14 @@ std::optional<Quotient> quotient(Instruction& inst) {
     }
     return {};
   }
-  // Unsigned: floor(x * M / 2^p).
-  Value* x;
-  const APInt* factor;
   unsigned by = 0;
-  Value* narrow = &inst;
+  Value *narrow = &inst, *wide;
   if (match(&inst, m_LShr(m_Value(a), m_APInt(shift))) && shift->ult(32)) {
     by = static_cast<unsigned>(shift->getZExtValue());
     narrow = a;
   }
-  const APInt* upper;
-  if (!match(narrow, m_Trunc(m_LShr(m_Mul(m_ZExt(m_Value(x)), m_APInt(factor)), m_APInt(upper)))))
-    return {};
-  const unsigned bits = upper->getBitWidth();
-  if (!x->getType()->isIntegerTy(32) || bits != 64 || upper->uge(64) || upper->ult(32) ||
-      !factor->isIntN(32) || factor->isNegative())
-    return {};
-  by += static_cast<unsigned>(upper->getZExtValue());
-  const std::uint64_t most =
-      computeKnownBits(x, inst.getModule()->getDataLayout()).getMaxValue().getZExtValue();
-  if (const auto d = divisor_of(factor->getZExtValue(), by, most)) return Quotient{x, *d, false};
-  return {};
+  if (!match(narrow, m_Trunc(m_Value(wide)))) return {};
+  return unsigned_quotient(wide, by, layout);
 }
 
 }  // namespace
@@ -129,8 +132,16 @@ void recover_divisions(Function& thread) {
     if (inst->use_empty()) continue;
     IRBuilder<> b{inst};
     Value* by = b.getInt32(one.divisor);
-    inst->replaceAllUsesWith(one.is_signed ? b.CreateSDiv(one.dividend, by)
-                                           : b.CreateUDiv(one.dividend, by));
+    Value* result = one.is_signed ? b.CreateSDiv(one.dividend, by) : b.CreateUDiv(one.dividend, by);
+    if (inst->getType()->isIntegerTy(64)) {
+      for (User* user : make_early_inc_range(inst->users()))
+        if (isa<TruncInst>(user) && user->getType() == result->getType()) {
+          user->replaceAllUsesWith(result);
+          replaced.emplace_back(user);
+        }
+      result = b.CreateZExt(result, inst->getType());
+    }
+    inst->replaceAllUsesWith(result);
     replaced.emplace_back(inst);
   }
   RecursivelyDeleteTriviallyDeadInstructionsPermissive(replaced);

@@ -144,8 +144,7 @@ void FunctionTranslator::emit_mad_carry(const Instruction& i) {
   write_sum_and_carry(i, p, read(i.operands[3], t), i.row->op == "madc");
 }
 
-void FunctionTranslator::emit_mul24(const Instruction& i) {
-  Instruction copy = i;
+Value* FunctionTranslator::multiply24(const Instruction& i) {
   Value *x = read(i.operands[1], i.types[0]), *y = read(i.operands[2], i.types[0]);
   const bool sign = is_signed(i.types[0]);
   const auto cut = [&](Value* v) {
@@ -155,20 +154,13 @@ void FunctionTranslator::emit_mul24(const Instruction& i) {
   };
   Value* p = b.CreateMul(cut(x), cut(y));
   if (i.has(Mod::hi)) p = b.CreateLShr(p, 16);
-  write(i.operands[0], b.CreateTrunc(p, b.getInt32Ty()));
+  return b.CreateTrunc(p, b.getInt32Ty());
 }
 
+void FunctionTranslator::emit_mul24(const Instruction& i) { write(i.operands[0], multiply24(i)); }
+
 void FunctionTranslator::emit_mad24(const Instruction& i) {
-  Value *x = read(i.operands[1], i.types[0]), *y = read(i.operands[2], i.types[0]);
-  const bool sign = is_signed(i.types[0]);
-  const auto cut = [&](Value* v) {
-    v = b.CreateShl(v, 8);
-    v = sign ? b.CreateAShr(v, 8) : b.CreateLShr(v, 8);
-    return sign ? b.CreateSExt(v, b.getInt64Ty()) : b.CreateZExt(v, b.getInt64Ty());
-  };
-  Value* p = b.CreateMul(cut(x), cut(y));
-  if (i.has(Mod::hi)) p = b.CreateLShr(p, 16);
-  p = b.CreateTrunc(p, b.getInt32Ty());
+  Value* p = multiply24(i);
   Value* c = read(i.operands[3], i.types[0]);
   write(i.operands[0],
         i.has(Mod::sat) ? intrinsic(Intrinsic::sadd_sat, {p, c}) : b.CreateAdd(p, c));

@@ -243,6 +243,7 @@ class FunctionTranslator {
   // integer helpers (emit_integer.cpp)
   static bool is_signed(Type t) { return ptx::class_of(t) == ptx::Class::signed_int; }
   Value* multiply(const Instruction& i, Value* x, Value* y, Type type);
+  Value* multiply24(const Instruction& i);  ///< of the low 24 bits of the first two operands
   Value* clamped_shift(llvm::Instruction::BinaryOps op, Value* v, Value* amount);
   void carry_out(Value* c);
   void write_sum_and_carry(const Instruction& i, Value* x, Value* y, bool adds_carry);

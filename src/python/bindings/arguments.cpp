@@ -156,18 +156,9 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
     }
     if (f_.api->raises != 0) return to_integer(value, Kind::u64, where(i), &slots_[i]);  // address
   }
-  if (PyUnicode_Check(value) || PyBytes_Check(value) ||
-      !(PyList_Check(value) || PyTuple_Check(value) || PySequence_Check(value))) {
-    PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
-                 where(i).name, Py_TYPE(value)->tp_name);
-    return false;
-  }
-  Ref items{PySequence_Tuple(value)};
-  if (!items) {
-    PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
-                 where(i).name, Py_TYPE(value)->tp_name);
-    return false;
-  }
+  Ref items = items_of(
+      i, value, !PyUnicode_Check(value) && !PyBytes_Check(value) && PySequence_Check(value) != 0);
+  if (!items) return false;
   const auto n = static_cast<std::uint64_t>(PySequence_Fast_GET_SIZE(items.get()));
   if (count != UINT64_MAX && n < count) return short_list(i, n, count);
   const std::size_t each = size_of(p.kind, p.type);
@@ -178,6 +169,14 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
       return false;
   }
   return frame_.hold(items.get());
+}
+
+Ref Call::items_of(int i, PyObject* value, bool accepted) {
+  Ref items{accepted ? PySequence_Tuple(value) : nullptr};
+  if (!items)
+    PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
+                 where(i).name, Py_TYPE(value)->tp_name);
+  return items;
 }
 
 bool Call::short_list(int i, std::uint64_t have, std::uint64_t count) {
@@ -201,12 +200,8 @@ bool Call::texts(int i, PyObject* value, std::uint64_t count) {
                  f_.name, where(i).name, Py_TYPE(value)->tp_name);
     return false;
   }
-  Ref items{PySequence_Tuple(value)};
-  if (!items) {
-    PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
-                 where(i).name, Py_TYPE(value)->tp_name);
-    return false;
-  }
+  Ref items = items_of(i, value);
+  if (!items) return false;
   const auto n = static_cast<std::uint64_t>(PySequence_Fast_GET_SIZE(items.get()));
   if (count != UINT64_MAX && n < count) return short_list(i, n, count);
   auto** list = static_cast<const char**>(frame_.take(sizeof(char*) * (n + 1)));

@@ -108,12 +108,8 @@ bool Call::options(int i, PyObject* value) {
     slots_[i].p = nullptr;
     return true;
   }
-  Ref items{PySequence_Check(value) ? PySequence_Tuple(value) : nullptr};
-  if (!items) {
-    PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
-                 where(i).name, Py_TYPE(value)->tp_name);
-    return false;
-  }
+  Ref items = items_of(i, value, PySequence_Check(value) != 0);
+  if (!items) return false;
   const auto n = static_cast<std::uint64_t>(PySequence_Fast_GET_SIZE(items.get()));
   const std::uint64_t count = params_[p.link].link >= 0 ? linked_number(params_[p.link]) : n;
   if (n < count) return short_list(i, n, count);

@@ -43,6 +43,8 @@ class Call {
   /// Returns the size in bytes of a pitched 2D region; 0 if the parameter is not one.
   std::uint64_t rectangle(unsigned packed) const;
   bool sequence(int i, PyObject* value, std::uint64_t count);
+  /// Returns a list argument as a tuple. Null with TypeError set if it is none, or not `accepted`.
+  Ref items_of(int i, PyObject* value, bool accepted = true);
   bool short_list(int i, std::uint64_t have, std::uint64_t count);
   bool texts(int i, PyObject* value, std::uint64_t count);
   /// Calls a function that returns a size, with the leading arguments of this call. The size is 0
