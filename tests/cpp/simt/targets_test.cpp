@@ -168,7 +168,7 @@ TEST(SimtTargets, ASumThatALoopCarriesAroundBarriersIsNotCopied) {
       const std::size_t from = made.assembly.rfind("\tja", at);
       const std::string loop = made.assembly.substr(from, made.assembly.find("\tjmp", at) - from);
       const std::size_t registers = std::string{cpu} == "x86-64-v3" ? 2 : 1;  // of a vector
-      found |= count(loop, "\tvmov[a-z]+\t") == 4 * registers && count(loop, "\n") <= 40;
+      found |= matches(loop, "\tvmov[a-z]+\t") == 4 * registers && matches(loop, "\n") <= 40;
     }
     EXPECT_TRUE(found) << made.assembly;
   }
@@ -360,10 +360,10 @@ TEST(SimtTargets, UnitsOfLanesThatAreApartAreAccessedWhole) {
     const Made made = compile(ptx, "k", {256, 1, 1}, *target);
     const std::string& text = made.assembly;
     SCOPED_TRACE(row.cpu);
-    EXPECT_LE(count(text, "\n\t[a-z]"), 16 * made.report.width);
-    EXPECT_EQ(count(text, row.single), 0u) << "elements are accessed one by one\n";
-    EXPECT_LE(count(text, row.load), made.report.width + 4);
-    EXPECT_LE(count(text, row.store), made.report.width + 4);
+    EXPECT_LE(matches(text, "\n\t[a-z]"), 16 * made.report.width);
+    EXPECT_EQ(matches(text, row.single), 0u) << "elements are accessed one by one\n";
+    EXPECT_LE(matches(text, row.load), made.report.width + 4);
+    EXPECT_LE(matches(text, row.store), made.report.width + 4);
   }
 }
 
