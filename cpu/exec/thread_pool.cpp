@@ -90,6 +90,7 @@ void ThreadPool::spawn(bool extra) {
     worker(extra);
   });
   ++alive_;
+  ++waking_;
 }
 
 void ThreadPool::ensure_workers(unsigned wanted) {
@@ -293,6 +294,7 @@ void ThreadPool::worker(bool extra) noexcept {
   t_worker = true;
   Sleeper sleeper;
   Lock lock{*this};
+  --waking_;
   for (;;) {
     Task* task = nullptr;
     Ref<GridRun> grid;

@@ -199,7 +199,7 @@ class ThreadPool {
   std::atomic<unsigned> alive_{0};       // written with the lock held
   Sleeper* sleepers_ = nullptr;          // the last to fall asleep is the first
   unsigned sleeping_ = 0;                // of sleepers_
-  unsigned waking_ = 0;                  // workers that have been woken and have not come yet
+  unsigned waking_ = 0;  // workers that have been created or woken and have not come yet
   std::atomic<std::int64_t> host_comes_until_{0};  // see post(); 0: workers look at once
   StandbyWorkers standby_;
   std::uint64_t places_ = 0, taken_places_ = 0;  // of standby_, as bits

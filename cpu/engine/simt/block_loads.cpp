@@ -61,12 +61,7 @@ bool is_block_address(const Value* value, unsigned depth = 0) {
   if (name == "params" || name == "shared") return true;
   if (name.consume_front("sreg."))
     return name.starts_with("ctaid.") || name.starts_with("nctaid.") || name.starts_with("ntid.");
-  if (auto* load = dyn_cast<LoadInst>(inst)) {
-    APInt offset{64, 0};
-    const Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(
-        inst->getModule()->getDataLayout(), offset, /*AllowNonInbounds=*/true);
-    return load->isSimple() && marker_name(base) == "params";
-  }
+  if (auto* load = dyn_cast<LoadInst>(inst)) return is_parameter_load(*load);
   if (!isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) || inst->isIntDivRem()) return false;
   return all_of(inst->operands(),
                 [&](const Use& use) { return is_block_address(use.get(), depth + 1); });

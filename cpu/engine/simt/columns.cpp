@@ -39,12 +39,8 @@ std::optional<std::int64_t> growth(const Value* v, unsigned depth = 0) {
     return *by == 0 || std::abs(*by * factor) <= kMostGrowth ? std::optional{*by * factor}
                                                              : std::nullopt;
   };
-  if (auto* load = dyn_cast<LoadInst>(inst)) {  // of a parameter
-    APInt offset{64, 0};
-    const Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(
-        inst->getModule()->getDataLayout(), offset, /*AllowNonInbounds=*/true);
-    return marker_name(base) == "params" ? std::optional<std::int64_t>{0} : std::nullopt;
-  }
+  if (auto* load = dyn_cast<LoadInst>(inst))
+    return is_parameter_load(*load) ? std::optional<std::int64_t>{0} : std::nullopt;
   if (isa<SExtInst, ZExtInst, IntToPtrInst, PtrToIntInst>(inst)) return of(0);
   if (auto* pointer = dyn_cast<GetElementPtrInst>(inst)) {
     if (pointer->getNumIndices() != 1) return {};

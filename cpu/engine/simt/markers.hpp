@@ -5,6 +5,7 @@
 
 #include <llvm/ADT/StringRef.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
 
 namespace cucpu::simt {
 
@@ -14,6 +15,14 @@ inline llvm::StringRef marker_name(const llvm::Value* value) {
   if (!call || !call->getCalledFunction()) return {};
   llvm::StringRef name = call->getCalledFunction()->getName();
   return name.consume_front("cucpu.") ? name : llvm::StringRef{};
+}
+
+/// Whether a load reads a kernel parameter.
+inline bool is_parameter_load(const llvm::LoadInst& load) {
+  llvm::APInt offset{64, 0};
+  const llvm::Value* base = load.getPointerOperand()->stripAndAccumulateConstantOffsets(
+      load.getModule()->getDataLayout(), offset, /*AllowNonInbounds=*/true);
+  return load.isSimple() && marker_name(base) == "params";
 }
 
 /// The PTX state space of an access ("shared", "global", ...), or an empty string.

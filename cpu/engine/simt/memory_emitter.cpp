@@ -27,14 +27,6 @@ bool is_shared(const Instruction& access, const Value* pointer) {
   return space_of(access) == "shared" || marker_name(getUnderlyingObject(pointer)) == "shared";
 }
 
-bool MemoryEmitter::is_parameter_load(LoadInst& load) const {
-  if (!load.isSimple()) return false;
-  APInt offset{64, 0};
-  const Value* base = load.getPointerOperand()->stripAndAccumulateConstantOffsets(
-      module_.getDataLayout(), offset, /*AllowNonInbounds=*/true);
-  return marker_name(base) == "params";
-}
-
 Value* MemoryEmitter::lane_pointer(Value* base, unsigned lane, std::int64_t stride) {
   return b_.CreateGEP(
       b_.getInt8Ty(), base,

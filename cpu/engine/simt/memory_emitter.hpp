@@ -33,7 +33,6 @@ class MemoryEmitter : public EmitterPart {
   void emit_store(llvm::StoreInst&);
   void emit_atomic(Instruction&);
   void emit_alloca(llvm::AllocaInst&);
-  [[nodiscard]] bool is_parameter_load(llvm::LoadInst&) const;
   /// Whether an atomic operation may take effect later than where it stands (late.hpp).
   [[nodiscard]] bool is_late(const llvm::AtomicRMWInst* rmw) const { return late_.contains(rmw); }
   /// The address of one lane of a strided pointer.

@@ -273,7 +273,7 @@ bool PartialGroupEmitter::ends_the_grid(BasicBlock* block) const {
   if (plan_.block[index].kind == Shape::Uniform) std::swap(index, bound);
   auto* load = dyn_cast<LoadInst>(bound);
   if (!grows_with_groups(index) ||
-      !(isa<Constant>(bound) || (load && parts_.memory.is_parameter_load(*load))))
+      !(isa<Constant>(bound) || (load && is_parameter_load(*load))))
     return false;
   SmallVector<Value*> work{index};
   while (!work.empty()) {

@@ -497,7 +497,7 @@ bool RegionEmitter::rematerialisable(Value* v, unsigned depth) const {
   if (depth > kRematerialisationDepth || isa<PHINode>(inst)) return false;
   if (isa<AllocaInst>(inst)) return true;
   if (auto* load = dyn_cast<LoadInst>(inst)) {
-    if (!parts_.memory.is_parameter_load(*load)) return false;
+    if (!is_parameter_load(*load)) return false;
   } else if (auto* call = dyn_cast<CallInst>(inst)) {
     StringRef name = marker_name(call);
     return name.starts_with("sreg.") || name == "params" || name == "shared";

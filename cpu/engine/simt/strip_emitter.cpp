@@ -34,7 +34,7 @@ bool StripEmitter::same_in_row(Value* v, unsigned depth) const {
   if (StringRef name = marker_name(inst); !name.empty())
     return name == "params" || name.starts_with("sreg.nctaid.") ||
            ((name.consume_front("sreg.tid.") || name.consume_front("sreg.ctaid.")) && name != "x");
-  if (auto* load = dyn_cast<LoadInst>(inst)) return parts_.memory.is_parameter_load(*load);
+  if (auto* load = dyn_cast<LoadInst>(inst)) return is_parameter_load(*load);
   if (inst->isIntDivRem() && !isa<ConstantInt>(inst->getOperand(1))) return false;
   if (!isa<BinaryOperator, CastInst, ICmpInst, SelectInst>(inst) || !inst->getType()->isIntegerTy())
     return false;
@@ -65,7 +65,7 @@ SmallMapVector<Value*, bool, 8> StripEmitter::ends_of_row() const {
     for (Instruction& inst : *at) {
       if (isa<PHINode>(inst) || inst.mayWriteToMemory()) return parts;
       auto* load = dyn_cast<LoadInst>(&inst);
-      if (load && !parts_.memory.is_parameter_load(*load)) return parts;  // which may fault
+      if (load && !is_parameter_load(*load)) return parts;  // which may fault
       StringRef name = marker_name(&inst);
       if (!name.empty() && !name.starts_with("sreg.") && name != "params") return parts;
     }
