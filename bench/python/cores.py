@@ -10,7 +10,8 @@ is compared with NumPy first. Wall time is measured, so other programs must not 
 
 "efficiency" is the speed-up of ours over its own time on one core, divided by that of OpenMP; the goal is 0.8. "ours / native" is the ratio
 of the times. "launch" is an empty kernel of one block per core that is launched and waited for, beside an empty parallel region.
-"synchronization" is what a launch of one block of some microseconds per core takes longer than a launch of one such block.
+"synchronization" is what a launch of one block of some microseconds per core takes longer than a launch of one such block. "turns": how many
+times longer a kernel takes that comes after a parallel region of OpenMP on the same cores, and the reverse, than after one of its own kind.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,6 +39,8 @@ LAUNCHES = 1000
 EFFICIENCY_GOAL = 0.8
 SYNCHRONIZATION_GOAL = 3000  # nanoseconds
 STEPS = 10_000  # of a chain: about 10 microseconds
+TURNS = 200
+TURN_STEPS = 100_000
 
 
 def compiled_native(folder: Path) -> Path:
@@ -97,7 +102,12 @@ def child(options: argparse.Namespace) -> None:
         "native": lambda: native.library.openmp_regions(LAUNCHES, count),
     }
     launch = {name: median(found.wall) / LAUNCHES for name, found in interleaved(runs, options.rounds).items()}
-    found = {"rows": rows, "launch": launch, "synchronization": synchronization(ours, native, count, options.rounds)}
+    found = {
+        "rows": rows,
+        "launch": launch,
+        "synchronization": synchronization(ours, native, count, options.rounds),
+        "turns": turns(ours, native, count, options.rounds),
+    }
     print("answer", json.dumps(found), flush=True)
 
 
@@ -123,6 +133,39 @@ def synchronization(ours: Any, native: Any, count: int, rounds: int) -> dict[str
         "native": times["native"] - times["native, one"],
         "one": times["ours, one"],
     }
+
+
+def turns(ours: Any, native: Any, count: int, rounds: int) -> dict[str, float]:
+    """Work of both sides on all cores, first apart, then in turns: by how much each becomes slower because of the other's threads."""
+    import numpy as np
+
+    out = ours.device.array(np.zeros(32 * count, np.float32))
+    address = ctypes.c_uint64(out.ctypes.data)
+    launch = ours._many("chain", (count, 1, 1), (32, 1, 1), [address, ctypes.c_int(TURN_STEPS)])
+    chains = native.library.openmp_chains
+    runs: dict[str, Callable[[], Any]] = {
+        "ours": lambda: launch(1, True),
+        "native": lambda: chains(ctypes.c_void_p(address.value), TURN_STEPS, 1, count),
+    }
+
+    def nanoseconds(names: list[str]) -> dict[str, float]:
+        """Of each side: the median of its runs."""
+        time.sleep(0.05)  # threads of earlier work sleep then
+        found: dict[str, list[int]] = {name: [] for name in names}
+        for _ in range(TURNS):
+            for name in names:
+                start = time.perf_counter_ns()
+                runs[name]()
+                found[name].append(time.perf_counter_ns() - start)
+        return {name: median(times[TURNS // 10 :]) for name, times in found.items()}
+
+    slower: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        apart = nanoseconds(["ours"]) | nanoseconds(["native"])
+        for name, took in nanoseconds(list(runs)).items():
+            slower[name].append(took / apart[name])
+    ours.device.free(out)
+    return {name: median(ratios) for name, ratios in slower.items()}
 
 
 def run_child(options: argparse.Namespace, count: int) -> dict[str, Any]:
@@ -175,6 +218,8 @@ def tables(found: dict[int, dict[str, Any]]) -> str:
         lines.append(
             f"| {n} | {found_here['ours']:.0f} | {found_here['native']:.0f} | {SYNCHRONIZATION_GOAL} {verdict} |"
         )
+    lines += ["", "| in turns on the same cores | a kernel after OpenMP | OpenMP after a kernel |", "|---|---|---|"]
+    lines += [f"| {n} | {found[n]['turns']['ours']:.2f} | {found[n]['turns']['native']:.2f} |" for n in counts]
     return "\n".join(lines)
 
 
