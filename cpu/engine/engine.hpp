@@ -153,10 +153,10 @@ class Launch {
   /// clusters make forward progress.
   virtual bool work(const WorkOptions& options = {}) noexcept = 0;
 
-  /// Divides the blocks that are left into contiguous parts of equal size. A thread takes the rest
-  /// of another part when its own has ended. Only before other threads know of the grid; part 0 is
-  /// for the calling thread.
-  virtual void divide(unsigned parts) noexcept = 0;
+  /// Divides the blocks that are left into contiguous parts of equal size, with these numbers (as
+  /// bits, 0 among them: for the calling thread). Each is for one thread. A thread takes the rest
+  /// of another part when its own has ended. Only before other threads know of the grid.
+  virtual void divide(std::uint64_t parts) noexcept = 0;
 
   /// The number of threads that can usefully call work() at the same time.
   [[nodiscard]] virtual std::uint64_t parallelism() const noexcept = 0;

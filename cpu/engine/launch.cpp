@@ -235,7 +235,7 @@ class GridLaunch final : public Launch, public FreeListAllocated {
     }
     return last;
   }
-  void divide(unsigned parts) noexcept override { grid_.divide(parts); }
+  void divide(std::uint64_t parts) noexcept override { grid_.divide(parts); }
   std::uint64_t parallelism() const noexcept override { return grid_.parallelism(); }
   std::uint64_t expected_ns() const noexcept override { return grid_.expected_ns(); }
   bool has_unstarted() const noexcept override { return grid_.has_unstarted(); }

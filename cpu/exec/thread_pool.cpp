@@ -37,6 +37,9 @@ constexpr std::uint64_t kCall = 250;
 constexpr std::uint64_t kLong = 10'000;
 // Every thread that is woken for a grid wakes so many others: waking takes microseconds each.
 constexpr unsigned kWakes = 4;
+// How long (nanoseconds) the thread that starts a grid waits for its end when no block is left.
+// All parts of a grid are equal.
+constexpr std::int64_t kSameTime = 10'000;
 // A message to a worker on standby: look for work. Other messages are the address of a GridRun,
 // with a reference.
 constexpr std::uintptr_t kLook = 1;
@@ -242,7 +245,7 @@ void ThreadPool::call_helpers(const Ref<GridRun>& run, unsigned wanted) noexcept
   const unsigned hosts = run->task().helping_hosts();
   const std::uint64_t chosen = standby_.choose(wanted);
   const auto called = static_cast<unsigned>(std::popcount(chosen));
-  launch.divide(called + 1);
+  launch.divide(chosen << 1 | 1);  // the part of a worker is the same in every launch
   if (chosen != 0) {
     run->retain(static_cast<int>(called));
     standby_.send(chosen, reinterpret_cast<std::uintptr_t>(run.get()));
@@ -372,6 +375,16 @@ bool GridRun::reserve_helper() noexcept {
   return false;
 }
 
+bool GridRun::starter_waits() noexcept {
+  for (const std::int64_t until = now_ns() + kSameTime; now_ns() < until;)
+    for (int i = 0; i < 8; ++i) {
+      if (end_.load(std::memory_order_acquire) == End::ended) return true;
+      relax();
+    }
+  End expected = End::starter_waits;
+  return !end_.compare_exchange_strong(expected, End::nobody_waits, std::memory_order_acq_rel);
+}
+
 /// The number of threads that may join the thread that starts a grid (perhaps a thread of the
 /// program): together as many as the pool has. Concurrent kernels of a green context divide its
 /// cores; each gets at least one thread, or two kernels that wait for each other would hang.
@@ -393,32 +406,36 @@ static unsigned worthwhile_helpers(std::uint64_t expected_ns, unsigned most) noe
   return count;
 }
 
-Progress ThreadPool::run_grid(const Ref<GridRun>& run) {
+ThreadPool::Started ThreadPool::start_grid(const Ref<GridRun>& run) {
   const Worker here{*run};
   Launch& launch = run->launch();
   const unsigned helpers = helpers_for(*run);
   const std::uint64_t parallelism = launch.parallelism();
-  bool last = false;
-  if (target_ == 1 || parallelism == 1 || helpers == 0) {
-    last = launch.work();
-  } else {
-    auto wanted = static_cast<unsigned>(std::min<std::uint64_t>(helpers, parallelism - 1));
-    const unsigned worthwhile = worthwhile_helpers(launch.expected_ns(), wanted);
-    if (worthwhile == 0)
-      last = launch.work({.part = 0, .budget_ns = 2 * kShort});
-    else
-      wanted = worthwhile;
-    if (!last) {  // blocks are left
-      if (alive_.load(std::memory_order_relaxed) < target_) {
-        const Lock lock{*this};
-        ensure_workers(alive_ - idle() + wanted);
-      }
-      call_helpers(run, wanted);
-      last = launch.work({.part = 0});
-      stop_sharing(run.get());
-    }
+
+  if (target_ == 1 || parallelism == 1 || helpers == 0)
+    return launch.work() ? Started::ended : Started::left_to_others;
+  auto wanted = static_cast<unsigned>(std::min<std::uint64_t>(helpers, parallelism - 1));
+  if (const unsigned worthwhile = worthwhile_helpers(launch.expected_ns(), wanted); worthwhile != 0)
+    wanted = worthwhile;
+  else if (launch.work({.part = 0, .budget_ns = 2 * kShort}))
+    return Started::ended;
+  if (alive_.load(std::memory_order_relaxed) < target_) {
+    const Lock lock{*this};
+    ensure_workers(alive_ - idle() + wanted);
   }
-  if (!last) return Progress::pending;
+  const bool waits = !t_worker;  // a thread of the program
+  if (waits) run->expect_starter();
+  call_helpers(run, wanted);
+  const bool last = launch.work({.part = 0});
+  stop_sharing(run.get());
+  return last ? Started::ended : waits ? Started::ends_soon : Started::left_to_others;
+}
+
+Progress ThreadPool::run_grid(const Ref<GridRun>& run) {
+  const Started started = start_grid(run);
+  if (started == Started::left_to_others ||
+      (started == Started::ends_soon && !run->starter_waits()))
+    return Progress::pending;
   run->task().context().end_running(*run);
   return Progress::done;
 }
@@ -431,8 +448,9 @@ bool ThreadPool::participate(const Ref<GridRun>& run, unsigned part) noexcept {
     last = run->launch().work({.part = part});
   }
   if (part == WorkOptions::kAnyPart) stop_sharing(run.get());  // it came through the list
-  if (last) run->task().context().end_running(*run);
-  return last;
+  if (!last || run->give_to_starter()) return false;
+  run->task().context().end_running(*run);
+  return true;
 }
 
 ThreadPool::Help ThreadPool::help(Task& task) noexcept {

@@ -47,15 +47,28 @@ class GridRun : public Object {
     return helpers_left_.load(std::memory_order_relaxed);
   }
 
+  // The thread that starts a grid may wait for its end: then it drives the task, whose memory is in
+  // its caches, and not the thread that finishes the last block.
+  void expect_starter() noexcept { end_.store(End::starter_waits, std::memory_order_relaxed); }
+  /// For the thread that finished the last block: whether the starter drives the task.
+  bool give_to_starter() noexcept {
+    return end_.exchange(End::ended, std::memory_order_acq_rel) == End::starter_waits;
+  }
+  /// The starter waits. False after some microseconds: another thread drives the task then.
+  bool starter_waits() noexcept;
+
   std::atomic<bool> is_shared{false};  ///< in the pool's list; written with the pool's lock held
 
  private:
+  enum class End : std::uint8_t { nobody_waits, starter_waits, ended };
+
   Ref<Object> kept_;  // destroyed after the launch
   std::unique_ptr<Launch> launch_;
   Task* task_;
   Ref<ExecutionContext> limited_context_;
   std::atomic<unsigned> helpers_left_{0};
   bool wakes_workers_ = false;
+  std::atomic<End> end_{End::nobody_waits};
 };
 
 /// Host threads, created when work needs them and never joined: a process may exit at any time
@@ -171,6 +184,10 @@ class ThreadPool {
   /// Whether a worker should take work now.
   [[nodiscard]] bool should_look() const noexcept;
   unsigned helpers_for(const GridRun& run) const noexcept;
+  enum class Started { ended, ends_soon, left_to_others };
+  /// Runs blocks of a new grid until none is left, and calls others to it. `ends_soon`: this thread
+  /// has announced to wait for the others.
+  Started start_grid(const Ref<GridRun>& run);
   void stop_sharing(const GridRun* run) noexcept;
   void spawn(bool extra);
   void start_first();

@@ -142,6 +142,7 @@ struct Cluster {
   std::uint32_t phase = 0;
   FiberQueue waiters;
   std::uint32_t blocks_left = 0;
+  bool is_counted = false;     ///< as finished, while its fiber looks for the next cluster
   std::byte* arena = nullptr;  ///< shared memory of the blocks, at the end, between guard pages
   std::size_t arena_bytes = 0;
   std::byte* end = nullptr;       ///< the end of the accessible part

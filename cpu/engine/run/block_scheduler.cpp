@@ -28,9 +28,13 @@ CUCPU_NO_SANITIZE_THREAD void BlockScheduler::block_main(void* scheduler) {
   self.run_block(block);
   if (self.reuses_fiber()) {
     std::uint64_t index = 0;
-    while (!worker.grid().stopped() && &worker.code() == &worker.grid().latest_code() &&
-           worker.claims().next(index)) {
+    for (;;) {
       worker.claims().finish(1);
+      block.cluster->is_counted = true;
+      if (worker.grid().stopped() || &worker.code() != &worker.grid().latest_code() ||
+          !worker.claims().next(index))
+        break;
+      block.cluster->is_counted = false;
       self.advance(block, index);
       self.run_block(block);
     }

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/run/clock.hpp"
@@ -16,10 +18,14 @@ namespace cucpu {
 /// ran, or by abandon().
 class Claims {
  public:
-  /// Starts with a grid. `now`: needed for a budget of time.
-  void begin(WorkStealingRanges& ranges, const WorkOptions& options = {},
-             std::uint64_t now = 0) noexcept {
+  /// Starts with a grid. `now`: needed for a budget of time. `unfinished`: the clusters of the grid
+  /// that no thread has finished.
+  void begin(WorkStealingRanges& ranges, const WorkOptions& options = {}, std::uint64_t now = 0,
+             std::atomic<std::uint64_t>* unfinished = nullptr) noexcept {
     ranges_ = &ranges;
+    unfinished_ = unfinished;
+    unpublished_ = 0;
+    is_last_ = false;
     slot_ = ranges.join(options.part);
     budget_ends_ = options.budget_ns == 0 ? 0 : now + options.budget_ns;
     measures_first_ = options.part == 0 && options.budget_ns == 0;
@@ -53,10 +59,23 @@ class Claims {
     claimed_.first += count;
     return count;
   }
-  void finish(std::uint64_t clusters) noexcept { finished_ += clusters; }
+  void finish(std::uint64_t clusters) noexcept {
+    finished_ += clusters;
+    unpublished_ += clusters;
+  }
+  /// Subtracts the finished clusters from those of the grid. Returns true from the subtraction of
+  /// the last ones on, for one thread only.
+  bool publish() noexcept {
+    const std::uint64_t count = std::exchange(unpublished_, 0);
+    // Release: the thread that learns of the end sees all that the blocks wrote.
+    if (count != 0 && unfinished_ != nullptr &&
+        unfinished_->fetch_sub(count, std::memory_order_acq_rel) == count)
+      is_last_ = true;
+    return is_last_;
+  }
   /// Counts as finished all clusters of the grid that no thread has started.
   void abandon() noexcept {
-    finished_ += claimed_.last - claimed_.first + ranges_->drain();
+    finish(claimed_.last - claimed_.first + ranges_->drain());
     claimed_ = {};
   }
   [[nodiscard]] std::uint64_t finished() const noexcept { return finished_; }
@@ -83,7 +102,9 @@ class Claims {
       first_size_ = claim_size_;
       measures_first_ = false;
     }
-    if (exhausted_ || !ranges_->claim(slot_, claimed_, least_)) {
+    // Looking for clusters of other threads takes long: their end should not wait for it.
+    if (exhausted_ || (!ranges_->claim_own(slot_, claimed_, least_) &&
+                       (publish() || !ranges_->steal(slot_, claimed_)))) {
       claimed_ = {};
       exhausted_ = true;
       return false;
@@ -120,6 +141,9 @@ class Claims {
   WorkStealingRanges::Range claimed_;
   bool exhausted_ = false;
   std::uint64_t finished_ = 0;
+  std::uint64_t unpublished_ = 0;  ///< of finished_
+  std::atomic<std::uint64_t>* unfinished_ = nullptr;
+  bool is_last_ = false;
 };
 
 }  // namespace cucpu

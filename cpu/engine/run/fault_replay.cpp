@@ -30,7 +30,7 @@ std::optional<FaultPlace> Grid::find_faulting_thread(std::uint64_t block, const 
   if (replay.code_->waits_for_blocks) return std::nullopt;
   replay.replay_ = true;
   replay.unclaimed_.restrict_to(block);
-  replay.left_ = 1;
+  replay.unfinished_ = 1;
   // On another thread: the worker of this thread runs the faulted grid.
   std::thread{[&replay] {
     TimeLimit limit;

@@ -29,7 +29,7 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
   static std::atomic<std::uint64_t> ids{0};
   id_ = ids.fetch_add(1, std::memory_order_relaxed);
   if (shape_.cluster.volume() == 0) shape_.cluster = {};
-  left_.store(clusters_, std::memory_order_relaxed);
+  unfinished_.store(clusters_, std::memory_order_relaxed);
   if (safepoints::are_counted()) [[unlikely]] {
     safepoints_left_ = safepoints::g_cancel_at.load();
     cancel_.store(kCounted, std::memory_order_relaxed);
@@ -50,12 +50,6 @@ bool Grid::work(const WorkOptions& options) noexcept {
   if (observer_ && last) observer_->grid_ends();
   if (schedule_ && last) schedule_->write_log(code_->kernel, code_->line_of);
   return last;
-}
-
-bool Grid::finish(std::uint64_t clusters) noexcept {
-  if (clusters == 0) return false;
-  // Release: the thread that learns of the end sees all that the blocks wrote.
-  return left_.fetch_sub(clusters, std::memory_order_acq_rel) == clusters;
 }
 
 void Grid::fail(int code, std::string report) noexcept {

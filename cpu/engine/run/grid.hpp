@@ -70,7 +70,7 @@ class Grid {
   ~Grid();
   bool work(const WorkOptions& options = {}) noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
-  void divide(unsigned parts) noexcept { unclaimed_.divide(parts); }
+  void divide(std::uint64_t parts) noexcept { unclaimed_.divide(parts); }
   [[nodiscard]] std::uint64_t parallelism() const noexcept { return serial_ ? 1 : clusters_; }
   /// As Launch::expected_ns. Unknown where blocks may wait for each other.
   [[nodiscard]] std::uint64_t expected_ns() const noexcept {
@@ -122,8 +122,8 @@ class Grid {
   /// Stops the grid with CUDA_ERROR_OUT_OF_MEMORY (2). The report names `what` and the kernel, or
   /// is empty if there is no memory for it either.
   void fail_out_of_memory(const char* what) noexcept;
-  /// Counts clusters as finished; true for the call that counts the last one.
-  bool finish(std::uint64_t clusters) noexcept;
+  /// The number of clusters that no thread has finished.
+  [[nodiscard]] std::atomic<std::uint64_t>& unfinished() noexcept { return unfinished_; }
   void set_fault_place(FaultPlace place) { place_ = std::move(place); }  ///< of a replay
 
  private:
@@ -148,7 +148,7 @@ class Grid {
   std::uint64_t id_;
   std::uint32_t workspace_[2] = {8, 0};
   alignas(64) WorkStealingRanges unclaimed_;
-  alignas(64) std::atomic<std::uint64_t> left_;
+  alignas(64) std::atomic<std::uint64_t> unfinished_;
   std::atomic<std::uint32_t> cancel_{kGoesOn};
   std::atomic<std::uint64_t> safepoints_left_{0};  ///< for tests: until the grid is cancelled
   std::mutex mutex_;

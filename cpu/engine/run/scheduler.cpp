@@ -286,7 +286,7 @@ void Scheduler::end_cluster(Cluster* cluster) {
 void Scheduler::fiber_ended(Block& block) {
   if (block.live != 0 || --block.cluster->blocks_left != 0) return;
   ended_ = block.cluster;
-  worker_.claims().finish(1);
+  if (!ended_->is_counted) worker_.claims().finish(1);
 }
 
 void Scheduler::drop_residents() {
@@ -301,8 +301,8 @@ void Scheduler::drop_residents() {
           stacks_.release(std::exchange(block->fibers[i].stack, {}));
       }
     }
+    if (!cluster->is_counted) worker_.claims().finish(1);
     worker_.pool().release(cluster);
-    worker_.claims().finish(1);
   }
   residents_.clear();
   destroy_tsan_fibers(worker_.host_stack());

@@ -91,6 +91,7 @@ bool SchedulerLoop<Derived>::start_cluster() {
       unstarted_.push_back(&block);
     }
     cluster->blocks_left = count;
+    cluster->is_counted = false;
     cluster->live = std::uint64_t{count} * shape.block.volume();
     cluster->arrived = 0;
     cluster->phase = 0;

@@ -48,21 +48,27 @@ void WorkStealingRanges::restrict_to(std::uint64_t cluster) noexcept {
   range_of(0).store(pack(unit, unit + 1), std::memory_order_relaxed);
 }
 
-void WorkStealingRanges::divide(unsigned parts) noexcept {
+void WorkStealingRanges::divide(std::uint64_t slots) noexcept {
   if (in_order_ || clusters_ == 1) return;
-  joined_.store(1, std::memory_order_relaxed);
+  slots &= low_bits(slots_);
+  reserved_ = slots;
+  joined_.store(slots, std::memory_order_relaxed);
   const std::uint64_t packed = range_of(0).load(std::memory_order_relaxed);
   const std::uint64_t first = first_of(packed), units = last_of(packed) - first;
-  parts = std::min<unsigned>(parts, slots_);
-  if (parts < 2 || units < parts) return;
-  for (unsigned part = 0; part < parts; ++part)
-    range_of(part).store(pack(first + units * part / parts, first + units * (part + 1) / parts),
-                         std::memory_order_relaxed);
-  divided_ = low_bits(parts);
+  const auto parts = static_cast<unsigned>(std::popcount(slots));
+  if (units < parts) return;
+  divided_ = slots;
+  // Claims are shares of a slot, and slots are small now.
+  claim_divisor_ = static_cast<std::uint16_t>(std::max(4U, claim_divisor_ / parts));
+  for (unsigned part = 0; part < parts; ++part, slots &= slots - 1)
+    range_of(static_cast<unsigned>(std::countr_zero(slots)))
+        .store(pack(first + units * part / parts, first + units * (part + 1) / parts),
+               std::memory_order_relaxed);
 }
 
 unsigned WorkStealingRanges::join(unsigned wish) noexcept {
   if (in_order_ || clusters_ == 1) return 0;
+  if (wish < kMaxSlots && (reserved_ >> wish & 1) != 0) return wish;
   if (wish == 0) {
     joined_.fetch_or(1, std::memory_order_relaxed);
     return 0;
@@ -87,7 +93,7 @@ WorkStealingRanges::Range WorkStealingRanges::clusters_of(std::uint64_t first,
 
 // A packed range is the whole state, and no other memory is published through it: relaxed
 // operations suffice. Grid::finish publishes what blocks write.
-bool WorkStealingRanges::claim(unsigned slot, Range& range, std::uint64_t least) noexcept {
+bool WorkStealingRanges::claim_own(unsigned slot, Range& range, std::uint64_t least) noexcept {
   if (clusters_ == 1) {  // small launches
     range = {0, 1};
     return range_of(0).exchange(0, std::memory_order_relaxed) != 0;
@@ -110,10 +116,11 @@ bool WorkStealingRanges::claim(unsigned slot, Range& range, std::uint64_t least)
       }
     }
   }
-  return !in_order_ && steal(slot, range);
+  return false;
 }
 
 bool WorkStealingRanges::steal(unsigned slot, Range& range) noexcept {
+  if (in_order_ || clusters_ == 1) return false;
   for (;;) {
     std::uint64_t others = used();
     if (slot < slots_) others &= ~(std::uint64_t{1} << slot);

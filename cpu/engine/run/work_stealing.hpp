@@ -35,17 +35,22 @@ class WorkStealingRanges {
   /// Leaves this cluster only. Call it before the first join().
   void restrict_to(std::uint64_t cluster) noexcept;
 
-  /// Divides the clusters of slot 0 over the first `parts` slots, and reserves slot 0 for a caller
-  /// that asks for it. Only while no other thread uses this object.
-  void divide(unsigned parts) noexcept;
-  /// Assigns a slot to the calling thread: the one it wishes, if that is free. A wish for slot 0 is
-  /// always granted: only one thread may express it. Threads beyond the last slot get the number of
-  /// slots: they own no range and steal a few clusters at a time.
+  /// Divides the clusters of slot 0 over these slots (as bits, slot 0 among them), and reserves
+  /// each for one thread that wishes for it. Only while no other thread uses this object.
+  void divide(std::uint64_t slots) noexcept;
+  /// Assigns a slot to the calling thread: the one it wishes, if that is free or reserved. Only one
+  /// thread may wish for a reserved slot, or for slot 0. Threads beyond the last slot get the
+  /// number of slots: they own no range and steal a few clusters at a time.
   [[nodiscard]] unsigned join(unsigned wish = ~0U) noexcept;
   [[nodiscard]] bool is_in_order() const noexcept { return in_order_; }
   /// Claims the next clusters for this slot, at least `least` unless its range is shorter; false
   /// when none is left.
-  bool claim(unsigned slot, Range&, std::uint64_t least = 1) noexcept;
+  bool claim(unsigned slot, Range& range, std::uint64_t least = 1) noexcept {
+    return claim_own(slot, range, least) || steal(slot, range);
+  }
+  /// The same without stealing from other slots, and from them only.
+  bool claim_own(unsigned slot, Range&, std::uint64_t least) noexcept;
+  bool steal(unsigned slot, Range&) noexcept;
   /// A good number for the first claims.
   [[nodiscard]] std::uint64_t first_claim() const noexcept { return first_claim_; }
   /// Whether all clusters have been claimed. May be out of date.
@@ -61,7 +66,6 @@ class WorkStealingRanges {
   /// Ranges stored in the object, within one cache line: every launch constructs one.
   static constexpr unsigned kInlineSlots = 4;
 
-  bool steal(unsigned slot, Range&) noexcept;
   /// The slots whose range may not be empty, as bits.
   [[nodiscard]] std::uint64_t used() const noexcept {
     return divided_ | joined_.load(std::memory_order_relaxed);
@@ -79,7 +83,8 @@ class WorkStealingRanges {
   /// A claim takes 1 / claim_divisor_ of the remaining range, or `least`. A claim waits for all
   /// earlier loads and stores, so claims are few; the last ones are small to balance the load.
   std::uint16_t claim_divisor_;
-  std::uint64_t divided_ = 1;             ///< the slots of divide(), as bits
+  std::uint64_t divided_ = 1;             ///< slots with a range since divide(), as bits
+  std::uint64_t reserved_ = 0;            ///< by divide(), as bits
   std::atomic<std::uint64_t> joined_{0};  ///< slots with an owner, as bits
   /// Indexed by slot. Only the owner of a slot stores into an empty range.
   std::array<PackedRange, kInlineSlots> inline_ranges_{};

@@ -63,7 +63,7 @@ bool Worker::run(Grid& grid, const WorkOptions& options) noexcept {
   // The thread that starts a grid for several threads measures it.
   const bool measures = options.part == 0;
   const std::uint64_t start = measures ? now_ns() : 0;
-  claims_.begin(grid.unclaimed(), options, start);
+  claims_.begin(grid.unclaimed(), options, start, &grid.unfinished());
   bool has_newer_code = true;
   while (has_newer_code) {  // at first, and after a tier-up
     code_ = &grid.latest_code();
@@ -91,7 +91,7 @@ bool Worker::run(Grid& grid, const WorkOptions& options) noexcept {
     else
       code_->block_time.record(claims_.finished(), end - start);
   }
-  return grid.finish(claims_.finished());
+  return claims_.publish();
 }
 
 }  // namespace cucpu

@@ -63,7 +63,7 @@ class FakeLaunch final : public Launch {
       if (done_.fetch_add(1) + 1 == blocks_) return true;
     }
   }
-  void divide(unsigned) noexcept override {}
+  void divide(std::uint64_t) noexcept override {}
   std::uint64_t parallelism() const noexcept override { return blocks_; }
   std::uint64_t expected_ns() const noexcept override { return ~std::uint64_t{0}; }
   bool has_unstarted() const noexcept override { return next_.load() < blocks_; }

@@ -95,6 +95,29 @@ TEST(Claims, ClustersThatTakeLongAreClaimedOneByOneAtTheEnd) {
   EXPECT_EQ(last_claim(10'000'000), 1);
 }
 
+TEST(Claims, FinishedClustersArePublishedBeforeOthersAreStolen) {
+  WorkStealingRanges ranges{100, false};
+  ranges.divide(0b11);
+  std::atomic<std::uint64_t> unfinished{100};
+  Claims claims;
+  claims.begin(ranges, {.part = 1}, 0, &unfinished);
+  std::uint64_t cluster = 0;
+  for (std::uint64_t i = 50; i < 100; ++i) {
+    ASSERT_TRUE(claims.next(cluster));
+    ASSERT_EQ(cluster, i);
+    EXPECT_EQ(unfinished, 100);
+    claims.finish(1);
+  }
+  ASSERT_TRUE(claims.next(cluster));  // of slot 0
+  EXPECT_LT(cluster, 50);
+  EXPECT_EQ(unfinished, 50);
+  claims.finish(1);
+  while (claims.next(cluster)) claims.finish(1);
+  EXPECT_TRUE(claims.publish());
+  EXPECT_TRUE(claims.publish()) << "the thread that finished the last one stays that";
+  EXPECT_EQ(unfinished, 0);
+}
+
 TEST(Claims, AbandonedClustersCountAsFinished) {
   WorkStealingRanges ranges{1000, false};
   Claims claims;
