@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -20,8 +21,9 @@ inline void relax() noexcept {
 #endif
 }
 
-/// Gives work to workers that have just been busy without a lock and without a system call: a
-/// message goes to one worker only, so that many workers do not compete for it. Lock-free.
+/// Gives work to workers that have just been busy without a system call. A worker waits on a cache
+/// line of its own, and tells there that it does: many workers that end a grid at the same time
+/// would wait for each other if they counted themselves in one place.
 class StandbyWorkers {
  public:
   static constexpr unsigned kPlaces = 64;  ///< one worker per place
@@ -30,54 +32,77 @@ class StandbyWorkers {
   template <class IsNeeded>
   std::uintptr_t wait(unsigned place, std::chrono::nanoseconds longest,
                       const IsNeeded& is_needed) noexcept {
-    std::atomic<std::uintptr_t>& message = lines_[place].message;
-    message.store(0, std::memory_order_relaxed);
-    const std::uint64_t bit = std::uint64_t{1} << place;
-    waiting_.fetch_or(bit, std::memory_order_release);
+    Line& line = lines_[place];
+    line.message.store(0, std::memory_order_relaxed);
+    line.is_waiting.store(true, std::memory_order_release);
     const auto until = std::chrono::steady_clock::now() + longest;
     for (unsigned looks = 1;; ++looks) {
-      if (const std::uintptr_t found = message.load(std::memory_order_acquire)) return found;
+      if (const std::uintptr_t found = line.message.load(std::memory_order_acquire)) return found;
       if (is_needed() || (looks % 32 == 0 && std::chrono::steady_clock::now() >= until)) break;
       relax();
     }
-    if ((waiting_.fetch_and(~bit, std::memory_order_acq_rel) & bit) != 0) return 0;
-    for (;; relax())  // a sender has chosen this place and is about to store its message
-      if (const std::uintptr_t found = message.load(std::memory_order_acquire)) return found;
+    while (!try_lock()) relax();  // a sender may have chosen this place
+    const std::uintptr_t found = line.message.load(std::memory_order_acquire);
+    if (found == 0) line.is_waiting.store(false, std::memory_order_relaxed);
+    unlock();
+    return found;
   }
 
-  /// Chooses up to `most` waiting workers. Each must be sent a message. Returns places as bits.
-  std::uint64_t choose(unsigned most) noexcept {
-    std::uint64_t chosen = 0;
-    std::uint64_t waiting = waiting_.load(std::memory_order_relaxed);
-    while (most != 0 && waiting != 0) {
-      std::uint64_t wanted = waiting;
-      for (int excess = std::popcount(wanted) - static_cast<int>(most); excess > 0; --excess)
-        wanted &= ~std::bit_floor(wanted);
-      waiting = waiting_.fetch_and(~wanted, std::memory_order_acq_rel);
-      const std::uint64_t found = waiting & wanted;
-      chosen |= found;
-      most -= static_cast<unsigned>(std::popcount(found));
-      waiting &= ~wanted;
+  /// Chooses up to `most` of the places below `end` whose workers wait; returns them as bits. Waits
+  /// a moment for workers that have ended their work and will wait soon: until so many wait. No
+  /// other thread can send until send() is called, which must happen at once unless the result is
+  /// 0.
+  std::uint64_t choose(unsigned most, unsigned end, unsigned coming = 0) noexcept {
+    constexpr std::chrono::nanoseconds kMoment{1000};
+    if (!try_lock()) return 0;
+    coming = std::min(coming, most);
+    std::uint64_t chosen = waiting(end);
+    if (count(chosen) < coming) {
+      const auto until = std::chrono::steady_clock::now() + kMoment;
+      do {
+        relax();
+        chosen = waiting(end);
+      } while (count(chosen) < coming && std::chrono::steady_clock::now() < until);
     }
+    for (unsigned excess = count(chosen); excess > most; --excess)
+      chosen &= ~std::bit_floor(chosen);
+    if (chosen == 0) unlock();
     return chosen;
   }
 
-  /// Sends a message (not 0) to workers that choose() returned.
+  /// Sends a message (not 0) to the workers that choose() returned.
   void send(std::uint64_t chosen, std::uintptr_t message) noexcept {
-    for (; chosen != 0; chosen &= chosen - 1)
-      lines_[static_cast<std::size_t>(std::countr_zero(chosen))].message.store(
-          message, std::memory_order_release);
+    for (; chosen != 0; chosen &= chosen - 1) {
+      Line& line = lines_[static_cast<std::size_t>(std::countr_zero(chosen))];
+      line.is_waiting.store(false, std::memory_order_relaxed);
+      line.message.store(message, std::memory_order_release);
+    }
+    unlock();
   }
 
-  [[nodiscard]] unsigned count() const noexcept {
-    return static_cast<unsigned>(std::popcount(waiting_.load(std::memory_order_relaxed)));
+  /// The places below `end` whose workers wait, as bits.
+  [[nodiscard]] std::uint64_t waiting(unsigned end) const noexcept {
+    std::uint64_t found = 0;
+    for (unsigned place = 0; place < end; ++place)
+      found |= std::uint64_t{lines_[place].is_waiting.load(std::memory_order_acquire)} << place;
+    return found;
   }
 
  private:
+  static unsigned count(std::uint64_t places) noexcept {
+    return static_cast<unsigned>(std::popcount(places));
+  }
+  bool try_lock() noexcept {
+    return !is_sending_.load(std::memory_order_relaxed) &&
+           !is_sending_.exchange(true, std::memory_order_acquire);
+  }
+  void unlock() noexcept { is_sending_.store(false, std::memory_order_release); }
+
   struct alignas(64) Line {
     std::atomic<std::uintptr_t> message{0};
+    std::atomic<bool> is_waiting{false};
   };
-  alignas(64) std::atomic<std::uint64_t> waiting_{0};  // by place
+  alignas(64) std::atomic<bool> is_sending_{false};
   std::array<Line, kPlaces> lines_;
 };
 

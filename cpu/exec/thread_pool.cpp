@@ -116,7 +116,7 @@ void ThreadPool::start_first() {
 
 void ThreadPool::wake(unsigned wanted, Lock& lock) noexcept {
   for (unsigned coming = (has_looker_ ? 1 : 0) + waking_; coming < wanted; ++coming) {
-    if (const std::uint64_t chosen = standby_.choose(1); chosen != 0) {
+    if (const std::uint64_t chosen = standby_.choose(1, standby_end()); chosen != 0) {
       standby_.send(chosen, kLook);
       continue;
     }
@@ -165,7 +165,7 @@ void ThreadPool::post(Task& task, bool host_comes) noexcept {
       // A worker will look when it has ended its grid. Should that take long and the thread of the
       // program not come, the monitor wakes another one.
       try_kick_monitor(lock);
-    } else if (sleeping_ != 0 || standby_.count() != 0) {
+    } else if (sleeping_ != 0 || standby_.waiting(standby_end()) != 0) {
       wake(waking_ + 1, lock);
     } else if (waking_ == 0 && alive_ > 0) {  // all workers are busy
       const unsigned before = alive_;
@@ -243,7 +243,9 @@ bool ThreadPool::share(const Ref<GridRun>& run, Lock&) noexcept {
 void ThreadPool::call_helpers(const Ref<GridRun>& run, unsigned wanted) noexcept {
   Launch& launch = run->launch();
   const unsigned hosts = run->task().helping_hosts();
-  const std::uint64_t chosen = standby_.choose(wanted);
+  const std::uint64_t taken = taken_places_.load(std::memory_order_relaxed);
+  const std::uint64_t chosen =
+      standby_.choose(wanted, standby_end(), static_cast<unsigned>(std::popcount(taken)));
   const auto called = static_cast<unsigned>(std::popcount(chosen));
   launch.divide(chosen << 1 | 1);  // the part of a worker is the same in every launch
   if (chosen != 0) {
@@ -316,13 +318,14 @@ void ThreadPool::worker(bool extra) noexcept {
       --alive_;
       return;
     }
-    if (const std::uint64_t free = places_ & ~taken_places_; free != 0) {
+    if (const std::uint64_t free = places_ & ~taken_places_.load(std::memory_order_relaxed);
+        free != 0) {
       const auto place = static_cast<unsigned>(std::countr_zero(free));
-      taken_places_ |= std::uint64_t{1} << place;
+      taken_places_.fetch_or(std::uint64_t{1} << place, std::memory_order_relaxed);
       lock.unlock();
       const bool found = stand_by(place);
       lock.lock();
-      taken_places_ &= ~(std::uint64_t{1} << place);
+      taken_places_.fetch_and(~(std::uint64_t{1} << place), std::memory_order_relaxed);
       if (found || work_.load(std::memory_order_relaxed) != 0) continue;
     }
     if (work_.load(std::memory_order_relaxed) != 0) continue;

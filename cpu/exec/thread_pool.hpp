@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -197,7 +198,14 @@ class ThreadPool {
   void wake(unsigned wanted, Lock& lock) noexcept;
   /// Whether a worker has nothing to do.
   [[nodiscard]] bool has_idle() const noexcept { return idle() != 0; }
-  [[nodiscard]] unsigned idle() const noexcept { return sleeping_ + waking_ + standby_.count(); }
+  [[nodiscard]] unsigned idle() const noexcept {
+    return sleeping_ + waking_ +
+           static_cast<unsigned>(std::popcount(standby_.waiting(standby_end())));
+  }
+  /// The end of the places of workers on standby.
+  [[nodiscard]] unsigned standby_end() const noexcept {
+    return static_cast<unsigned>(std::bit_width(taken_places_.load(std::memory_order_relaxed)));
+  }
   void kick_monitor(Lock& lock);
   void try_kick_monitor(Lock& lock) noexcept;
 
@@ -219,7 +227,8 @@ class ThreadPool {
   unsigned waking_ = 0;  // workers that have been created or woken and have not come yet
   std::atomic<std::int64_t> host_comes_until_{0};  // see post(); 0: workers look at once
   StandbyWorkers standby_;
-  std::uint64_t places_ = 0, taken_places_ = 0;  // of standby_, as bits
+  std::uint64_t places_ = 0;                    // of standby_, as bits
+  std::atomic<std::uint64_t> taken_places_{0};  // of them; written with the lock held
 
   std::condition_variable monitor_sleep_;
   bool monitor_alive_ = false, monitor_awake_ = false;

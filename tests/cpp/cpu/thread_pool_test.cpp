@@ -16,15 +16,17 @@ using cucpu::driver::StandbyWorkers;
 using cucpu::driver::ThreadPool;
 using namespace std::chrono_literals;
 
+constexpr unsigned kPlaces = StandbyWorkers::kPlaces;
 constexpr auto kOnlyMessages = [] { return false; };
 
 TEST(StandbyWorkers, WithoutAWaitingWorkerNoneIsChosen) {
   StandbyWorkers workers;
-  EXPECT_EQ(workers.choose(3), 0U);
+  EXPECT_EQ(workers.choose(3, kPlaces), 0U);
   EXPECT_EQ(workers.wait(3, 1ms, kOnlyMessages), 0U);       // nothing comes
   EXPECT_EQ(workers.wait(3, 1h, [] { return true; }), 0U);  // needed elsewhere
-  EXPECT_EQ(workers.count(), 0U);
-  EXPECT_EQ(workers.choose(3), 0U);
+  EXPECT_EQ(workers.waiting(kPlaces), 0U);
+  EXPECT_EQ(workers.choose(3, kPlaces), 0U);
+  EXPECT_EQ(workers.choose(3, kPlaces, 2), 0U) << "the two that were said to come did not";
 }
 
 TEST(StandbyWorkers, NoMoreAreChosenThanAskedForThoseWithLowPlacesFirst) {
@@ -33,14 +35,16 @@ TEST(StandbyWorkers, NoMoreAreChosenThanAskedForThoseWithLowPlacesFirst) {
   std::vector<std::thread> threads;
   for (unsigned place = 0; place < messages.size(); ++place)
     threads.emplace_back([&, place] { messages[place] = workers.wait(place, 1h, kOnlyMessages); });
-  while (workers.count() != messages.size()) std::this_thread::yield();
-  const std::uint64_t first = workers.choose(3);
+  while (workers.waiting(kPlaces) != 0b1111U) std::this_thread::yield();
+  const std::uint64_t first = workers.choose(3, kPlaces);
   EXPECT_EQ(first, 0b0111U);
-  EXPECT_EQ(workers.count(), 1U);
-  const std::uint64_t second = workers.choose(3);
+  EXPECT_EQ(workers.choose(3, kPlaces), 0U) << "while another thread sends";
+  workers.send(first, 7);
+  EXPECT_EQ(workers.waiting(kPlaces), 0b1000U);
+  EXPECT_EQ(workers.choose(3, 3), 0U);
+  const std::uint64_t second = workers.choose(3, kPlaces);
   EXPECT_EQ(second, 0b1000U);
   workers.send(second, 5);
-  workers.send(first, 7);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(messages, (std::array<std::uintptr_t, 4>{7, 7, 7, 5}));
 }
@@ -62,7 +66,7 @@ TEST(StandbyWorkers, EveryMessageReachesOneWorker) {
     });
   for (std::uintptr_t message = 1; message <= kMessages; ++message) {
     std::uint64_t chosen = 0;
-    while ((chosen = workers.choose(1)) == 0) std::this_thread::sleep_for(20us);
+    while ((chosen = workers.choose(1, kPlaces)) == 0) std::this_thread::sleep_for(20us);
     workers.send(chosen, message);
   }
   is_over = true;
