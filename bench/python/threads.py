@@ -2,12 +2,13 @@
 """Launches from several Python threads at a time, each on its own stream.
 
     python bench/python/threads.py [--threads 1,2,4,8] [--rounds N] [--null build/dev/bench/null_driver/libcucore_null.so]
+                                   [--docs docs/benchmarks/README.md]
 
 Prints nanoseconds of wall time per launch of all threads together, and the throughput relative to one thread. With the null driver only the
 packages and the interpreter take time. An interpreter with the GIL runs one thread at a time, so its throughput does not grow; one without
 (3.13t, 3.14t) shows whether launches wait for each other. "shared": all threads launch one kernel with one LaunchConfig, so they compete for
 the reference counts of these objects in the interpreter. "own": each thread has a kernel and a LaunchConfig of its own, which leaves what the
-packages share. A free core per thread is needed.
+packages share: without the GIL, the goal for them is half of what as many processes would reach. A free core per thread is needed.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ import sys
 import threading
 import time
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 from ptx import PTX
+from tables import replace_table
 
 LAUNCHES = 20_000
+GOAL = 0.5  # of the number of threads
 
 
 def seconds(count: int, is_shared: bool) -> float:
@@ -78,6 +82,7 @@ def main() -> int:
     parser.add_argument("--threads", default="1,2,4,8")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--null", help="the driver that does nothing")
+    parser.add_argument("--docs", type=Path, help="writes the table into this page")
     options = parser.parse_args()
     if options.null:
         os.environ |= {"CUCORE_DEVICE": "cpu", "CUCORE_CPU_LIBRARY": os.path.abspath(options.null)}
@@ -87,15 +92,28 @@ def main() -> int:
         for count, is_shared in best:
             best[count, is_shared] = min(best[count, is_shared], seconds(count, is_shared))
     is_locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-    print(f"Python {sys.version.split()[0]}, {'with' if is_locked else 'without'} the GIL, {os.cpu_count()} processors")
-    print(f"{'threads':>8}{'shared, ns':>12}{'throughput':>12}{'own, ns':>12}{'throughput':>12}")
+    about = f"Python {sys.version.split()[0]} {'with' if is_locked else 'without'} the GIL, {os.cpu_count()} processors"
+    about += (
+        f", {'the null driver' if options.null else 'the driver of this machine'}, best of {options.rounds} rounds."
+    )
+    lines = [
+        "| threads | own, ns per launch | throughput | goal | shared, ns per launch | throughput |",
+        "|---|---|---|---|---|---|",
+    ]
     for count in counts:
-        line = f"{count:>8}"
-        for is_shared in (True, False):
+        cells = []
+        for is_shared in (False, True):
             each = best[count, is_shared] / count
-            first = best[counts[0], is_shared] / counts[0]
-            line += f"{each / LAUNCHES * 1e9:>12.0f}{first / each:>12.2f}"
-        print(line)
+            throughput = best[counts[0], is_shared] / counts[0] / each
+            cells += [f"{each / LAUNCHES * 1e9:.0f}", f"{throughput:.2f}"]
+            if not is_shared:
+                met = "met" if throughput >= GOAL * count else "missed"
+                cells.append("–" if is_locked or count == 1 else f"{GOAL * count:g} {met}")
+        lines.append(f"| {count} | " + " | ".join(cells) + " |")
+    text = "\n".join([about, "", *lines])
+    print(text)
+    if options.docs:
+        replace_table(options.docs, "threads", text)
     return 0
 
 
