@@ -255,14 +255,19 @@ void ThreadPool::call_helpers(const Ref<GridRun>& run, unsigned wanted) noexcept
   const unsigned missing = wanted - called;
   if (missing == 0) return;
   const bool is_long = launch.expected_ns() / (called + 1) > kLong;
-  run->accept_helpers(missing, is_long && missing > hosts);
+  run->accept_helpers(missing, is_long && missing > hosts, !t_worker);
   Lock lock{*this};
   if (share(run, lock)) wake_helpers(*run, lock);
 }
 
+// No more threads are awake than there are cores: a worker that comes too late for one grid is
+// there for the next, while one more thread would take the core of another.
 void ThreadPool::wake_helpers(const GridRun& run, Lock& lock) noexcept {
   if (!run.wakes_workers()) return;
-  wake(std::min(waking_ + kWakes, run.helpers_left()), lock);
+  const unsigned awake = alive_ - sleeping_;
+  const unsigned most = target_ + blocked_ - (run.is_of_program() ? 1 : 0);
+  if (awake >= most) return;
+  wake(std::min({waking_ + kWakes, run.helpers_left(), waking_ + most - awake}), lock);
 }
 
 bool ThreadPool::should_look() const noexcept {

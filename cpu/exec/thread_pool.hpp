@@ -35,11 +35,14 @@ class GridRun : public Object {
   }
   void keep(Ref<Object> object) { kept_ = std::move(object); }  ///< the code it runs
 
-  /// Sets how many threads may join that were not sent for.
-  void accept_helpers(unsigned count, bool wakes_workers) noexcept {
+  /// Sets how many threads may join that were not sent for. `is_of_program`: a thread of the
+  /// program started it.
+  void accept_helpers(unsigned count, bool wakes_workers, bool is_of_program) noexcept {
     helpers_left_.store(count, std::memory_order_relaxed);
     wakes_workers_ = wakes_workers;
+    is_of_program_ = is_of_program;
   }
+  [[nodiscard]] bool is_of_program() const noexcept { return is_of_program_; }
   /// Whether sleeping workers are woken for it.
   [[nodiscard]] bool wakes_workers() const noexcept { return wakes_workers_; }
   /// Takes the place of one helper; false when no more may join.
@@ -68,7 +71,7 @@ class GridRun : public Object {
   Task* task_;
   Ref<ExecutionContext> limited_context_;
   std::atomic<unsigned> helpers_left_{0};
-  bool wakes_workers_ = false;
+  bool wakes_workers_ = false, is_of_program_ = false;
   std::atomic<End> end_{End::nobody_waits};
 };
 

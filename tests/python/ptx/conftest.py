@@ -22,6 +22,13 @@ def set_width(width: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CUCORE_CPU_W", width)
 
 
+@pytest.fixture
+def generated_code() -> None:
+    """Skips a test of the code that the CPU device generates on a GPU."""
+    if os.environ.get("CUCORE_DEVICE") == "gpu":
+        pytest.skip("about code of the CPU device")
+
+
 @pytest.fixture(params=WIDTHS)
 def forced_width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Runs a test once with every number of lanes, with the scalar path and with baseline code."""

@@ -21,7 +21,9 @@ def without_disk_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def report(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
+def report(
+    generated_code: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[[], str]:
     """What CUCORE_CPU_REPORT says about kernels that were compiled for 16 lanes since."""
     monkeypatch.setenv("CUCORE_CPU_REPORT", "1")
     monkeypatch.setenv("CUCORE_CPU_W", "16")
@@ -241,6 +243,7 @@ def test_computations_with_bytes(any_width: str) -> None:
     assert np.array_equal(out, (p > 30000) + 2 * (p < -40000) + 4 * ((p ^ shorts) & 1))
 
 
+@pytest.mark.usefixtures("generated_code")
 def test_sums_of_bytes_are_computed_with_16_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUCORE_CPU_W", "16")
     monkeypatch.setenv("CUCORE_CPU_DUMP", "after:narrow-integers")
@@ -251,6 +254,7 @@ def test_sums_of_bytes_are_computed_with_16_bits(tmp_path: Path, monkeypatch: py
     assert not re.search(r"zext i8 %\S+ to i32", code), code
 
 
+@pytest.mark.usefixtures("generated_code")
 def test_a_tree_too_expensive_to_unroll_starts_with_baseline_code(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
