@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <thread>
 
@@ -35,20 +36,24 @@ void start_detached_thread(const char* name, F f) {
   sigfillset(&none);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&none, fault);
   require_room_for_a_heap();
+  // Shared: the creating thread may be gone when it is notified.
+  auto has_thread_locals = std::make_shared<std::atomic<bool>>(false);
   const ThreadLocalReserve reserve;
-  std::atomic<bool> has_thread_locals{false};
   pthread_sigmask(SIG_SETMASK, &none, &before);
   try {
-    std::thread thread{[f, name, reserve, &has_thread_locals] {
+    std::thread thread{[f, name, reserve, started = has_thread_locals]() mutable {
       reserve.use();
-      has_thread_locals.store(true, std::memory_order_release);  // the creating thread goes on
+      started->store(true, std::memory_order_release);  // the creating thread goes on
+      started->notify_one();
+      started.reset();
       pthread_setname_np(pthread_self(), name);
       use_process_cpus();
       f();
     }};
     thread.detach();
-    // A limit of memory that is set after this call must not meet a thread without its data.
-    while (!has_thread_locals.load(std::memory_order_acquire)) std::this_thread::yield();
+    // A limit of memory that is set after this call must not meet a thread without its data. It
+    // sleeps meanwhile: the new thread may get no other processor for milliseconds.
+    has_thread_locals->wait(false, std::memory_order_acquire);
   } catch (...) {
     reserve.release();
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
