@@ -212,7 +212,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--docs", metavar="FILE", help="writes the ratios into this page, under the machine's architecture")
+    parser.add_argument(
+        "--docs", metavar="FILE", help="writes the ratios into this page, under the machine's architecture"
+    )
     parser.add_argument("--modes", help=f"of {', '.join(MODES)}; all of them by default")
     parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
     parser.add_argument("kernels", nargs="*", metavar="KERNEL")
