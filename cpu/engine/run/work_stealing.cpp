@@ -92,7 +92,7 @@ WorkStealingRanges::Range WorkStealingRanges::clusters_of(std::uint64_t first,
 }
 
 // A packed range is the whole state, and no other memory is published through it: relaxed
-// operations suffice. Grid::finish publishes what blocks write.
+// operations suffice. Claims::publish() publishes what blocks write.
 bool WorkStealingRanges::claim_own(unsigned slot, Range& range, std::uint64_t least) noexcept {
   if (clusters_ == 1) {  // small launches
     range = {0, 1};
