@@ -11,6 +11,7 @@
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 
+#include "cpu/engine/nan/min_max_keys.hpp"
 #include "cpu/engine/nan/snan.hpp"
 #include "cpu/engine/nan/splat.hpp"
 
@@ -150,6 +151,8 @@ unsigned lower_min_max(Function& function, const TargetMachine* target) {
     call->eraseFromParent();
   }
   if (found.empty() && choices.empty()) return static_cast<unsigned>(with_nan.size());
+  const auto count = static_cast<unsigned>(found.size() + with_nan.size());
+  if (x86) found = lower_to_keys(found);
   const NeverSNaN was_never_snan{function};
   SmallPtrSet<const Value*, 8> may_be_snan;  // among the values created here
   const auto is_never_snan = [&](const Value* v) {
@@ -187,7 +190,7 @@ unsigned lower_min_max(Function& function, const TargetMachine* target) {
     }));
     call->eraseFromParent();
   }
-  return static_cast<unsigned>(found.size() + with_nan.size());
+  return count;
 }
 
 }  // namespace cucpu

@@ -156,6 +156,30 @@ PROGRAMS: dict[str, tuple[str, Lanes]] = {
     ),
 }  # fmt: skip
 
+
+def network(place: int, between: bool) -> tuple[str, Lanes]:
+    """Six values ordered by minimums and maximums of neighbours, many of the same few values: that at a place of the result. `between`:
+    plus one from the middle of the computation."""
+    values = [X, Y, [x ^ 1 << 31 for x in X], [y & 0x7FFFFFFF for y in Y], [0x3F000000] * THREADS, each(plus, X, Y)]
+    body = "{\n.reg .f32 %v<6>, %l, %m;\nmov.f32 %v0, %x; mov.f32 %v1, %y; neg.f32 %v2, %x; abs.f32 %v3, %y;"
+    body += "mov.f32 %v4, 0f3F000000; add.f32 %v5, %x, %y;\n"
+    kept: Lanes = []
+    for end in range(5, 0, -1):
+        for i in range(end):
+            body += f"min.f32 %l, %v{i}, %v{i + 1}; max.f32 %v{i + 1}, %v{i}, %v{i + 1}; mov.f32 %v{i}, %l;\n"
+            values[i], values[i + 1] = each(least, *values[i : i + 2]), each(largest, *values[i : i + 2])
+        if end == 4:
+            kept = values[3]
+            body += "mov.f32 %m, %v3;\n"
+    if not between:
+        return body + f"mov.f32 %f, %v{place};\n}}", values[place]
+    return body + f"add.f32 %f, %v{place}, %m;\n}}", each(plus, values[place], kept)
+
+
+for place in range(6):
+    PROGRAMS[f"number {place} of six"] = network(place, False)
+    PROGRAMS[f"number {place} of six and another"] = network(place, True)
+
 GPU = os.environ.get("CUCORE_DEVICE") == "gpu"
 if GPU:  # ptxas folds max(x, x) to x, including NaNs
     del PROGRAMS["of itself"]
