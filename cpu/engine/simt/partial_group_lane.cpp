@@ -272,8 +272,7 @@ bool PartialGroupEmitter::ends_the_grid(BasicBlock* block) const {
   Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
   if (plan_.block[index].kind == Shape::Uniform) std::swap(index, bound);
   auto* load = dyn_cast<LoadInst>(bound);
-  if (!grows_with_groups(index) ||
-      !(isa<Constant>(bound) || (load && is_parameter_load(*load))))
+  if (!grows_with_groups(index) || !(isa<Constant>(bound) || (load && is_parameter_load(*load))))
     return false;
   SmallVector<Value*> work{index};
   while (!work.empty()) {
