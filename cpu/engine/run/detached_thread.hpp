@@ -4,28 +4,15 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 
 #include <atomic>
-#include <cstddef>
 #include <memory>
-#include <new>
 #include <thread>
 
 #include "cpu/base/cpu_affinity.hpp"
 #include "cpu/engine/run/thread_local_reserve.hpp"
 
 namespace cucpu {
-
-/// Throws std::bad_alloc where the address space has no room for the heap of another thread: a
-/// thread without one cannot allocate its thread-local data, and the C library ends the process.
-inline void require_room_for_a_heap() {
-  constexpr std::size_t kHeap = std::size_t{128} << 20;  // glibc reserves twice 64 MiB
-  void* const room =
-      mmap(nullptr, kHeap, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) throw std::bad_alloc{};
-  munmap(room, kHeap);
-}
 
 /// Starts a detached thread with all signals blocked except fault signals: other signals belong to
 /// the program's own threads. It may use all CPUs of the process, also where the calling thread is
@@ -35,7 +22,6 @@ void start_detached_thread(const char* name, F f) {
   sigset_t none, before;
   sigfillset(&none);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&none, fault);
-  require_room_for_a_heap();
   // Shared: the creating thread may be gone when it is notified.
   auto has_thread_locals = std::make_shared<std::atomic<bool>>(false);
   const ThreadLocalReserve reserve;

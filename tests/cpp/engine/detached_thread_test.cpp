@@ -3,7 +3,11 @@
 #include "cpu/engine/run/detached_thread.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <future>
 #include <string>
 
@@ -31,6 +35,39 @@ TEST(DetachedThread, BlocksAllSignalsButFaultsAndHasItsName) {
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1})
     EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
+}
+
+rlim_t address_space_in_use() {
+  unsigned long pages = 0;
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  if (std::fscanf(file, "%lu", &pages) != 1) std::abort();
+  std::fclose(file);
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// Exits with 5 after a thread has thrown in an address space with room for its stack only.
+[[noreturn]] void throw_without_room_for_a_heap() {
+  pthread_attr_t attributes;
+  std::size_t stack = 0;
+  pthread_getattr_default_np(&attributes);
+  pthread_attr_getstacksize(&attributes, &stack);
+  // A heap of glibc needs 64 MiB.
+  const rlimit limit{address_space_in_use() + stack + (8 << 20), RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &limit);
+  std::promise<int> caught;
+  start_detached_thread("cucore-test", [&caught] {
+    try {
+      throw 5;
+    } catch (int thrown) {
+      caught.set_value(thrown);
+    }
+  });
+  std::_Exit(caught.get_future().get());
+}
+
+TEST(DetachedThreadDeathTest, StartsWithoutRoomForAHeapOfItsOwn) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(throw_without_room_for_a_heap(), testing::ExitedWithCode(5), "");
 }
 
 }  // namespace

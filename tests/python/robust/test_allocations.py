@@ -132,7 +132,7 @@ def test_allocation_over_the_process_limit_is_out_of_memory(child):
                     kept.append(make.allocate(8 << 20, stream=stream))
                     kept[-1].fill(1, stream=stream)
                     stream.sync()
-                    if len(kept) * 8 > 2000: break  # pages of a reserved range are not counted against the limit
+                    if len(kept) * 8 > 256: break  # pages of a reserved range are not counted against the limit
             except MemoryError as error:
                 codes.add(getattr(error, "code", 2))
             except CUDAError as error:
