@@ -55,12 +55,18 @@ const CallInst* shuffle_of(const Value* v) {
 
 enum class Origin { arithmetic, other, mixed };
 
-/// Where the bits of v come from, through phis, selects, sign changes and shuffles.
-Origin origin_of(Value* v, SmallPtrSetImpl<Value*>& seen,
-                 SmallVectorImpl<Instruction*>& producers) {
-  if (!seen.insert(v).second) return Origin::other;
+/// What contributes to a value.
+struct Sources {
+  SmallPtrSet<Value*, 16> seen;
+  SmallVector<Instruction*, 8> producers;  ///< arithmetic
+  bool has_shuffles = false;
+};
+
+/// Where the bits of v come from, through phis, selects and shuffles.
+Origin origin_of(Value* v, Sources& sources) {
+  if (!sources.seen.insert(v).second) return Origin::other;
   if (is_arithmetic(v)) {
-    producers.push_back(cast<Instruction>(v));
+    sources.producers.push_back(cast<Instruction>(v));
     return Origin::arithmetic;
   }
   SmallVector<Value*, 4> inputs;
@@ -70,20 +76,23 @@ Origin origin_of(Value* v, SmallPtrSetImpl<Value*>& seen,
     inputs.append({s->getTrueValue(), s->getFalseValue()});
   } else if (auto* c = dyn_cast<BitCastInst>(v)) {
     Value* bits = c->getOperand(0);
-    while (const CallInst* moved = shuffle_of(bits)) bits = moved->getArgOperand(0);
+    while (const CallInst* moved = shuffle_of(bits)) {
+      bits = moved->getArgOperand(0);
+      sources.has_shuffles = true;
+    }
     auto* back = dyn_cast<BitCastInst>(bits);
     if (back == nullptr || back->getSrcTy() != c->getType()) return Origin::mixed;
     inputs.push_back(back->getOperand(0));
   } else if (auto* c = dyn_cast<ConstantFP>(v)) {
     return c->isNaN() ? Origin::mixed : Origin::other;
-  } else if (isa<UndefValue>(v)) {
-    return Origin::other;
+  } else if (isa<UndefValue, SIToFPInst, UIToFPInst>(v)) {
+    return Origin::other;  // never a NaN
   } else {
     return Origin::mixed;  // a load, an argument, bits of an integer: must not change
   }
   Origin all = Origin::other;
   for (Value* in : inputs) {
-    const Origin one = origin_of(in, seen, producers);
+    const Origin one = origin_of(in, sources);
     if (one == Origin::mixed) all = Origin::mixed;
     if (one == Origin::arithmetic && all == Origin::other) all = Origin::arithmetic;
   }
@@ -96,10 +105,9 @@ class NanFixer {
   void fix(Instruction* at, unsigned operand) {
     Value* v = at->getOperand(operand);
     if (!v->getType()->isFloatingPointTy()) return;
-    SmallPtrSet<Value*, 16> seen;
-    SmallVector<Instruction*, 8> producers;
-    const Origin origin = origin_of(v, seen, producers);
-    if (producers.empty()) return;
+    Sources sources;
+    const Origin origin = origin_of(v, sources);
+    if (sources.producers.empty()) return;
     if (origin == Origin::arithmetic) {
       if (Value*& known = at_use_[v]; known == nullptr || isa<PHINode>(v) || isa<SelectInst>(v)) {
         if (is_arithmetic(v)) {
@@ -114,9 +122,14 @@ class NanFixer {
       }
       return;
     }
-    // Mixed with bits that must stay: canonicalize the arithmetic results at their definitions, for
-    // all their uses.
-    for (Instruction* m : producers) {
+    if (!sources.has_shuffles) {
+      IRBuilder<> b{at};
+      at->setOperand(operand, select_canonical(b, v, is_from_arithmetic(v)));
+      return;
+    }
+    // Mixed with bits that must stay, of other threads: canonicalize the arithmetic results at
+    // their definitions, for all their uses.
+    for (Instruction* m : sources.producers) {
       if (!replaced_.insert(m).second) continue;
       Value* c = canonical(m);
       at_use_[m] = c;
@@ -132,21 +145,49 @@ class NanFixer {
     return select_canonical(b, v);
   }
 
+  /// Whether the bits of v come from arithmetic, not from memory: a value that is known wherever v
+  /// is. A sum that starts with an element of an array is canonicalized after its loop like that.
+  Value* is_from_arithmetic(Value* v) {
+    LLVMContext& context = v->getContext();
+    if (is_arithmetic(v)) return ConstantInt::getTrue(context);
+    if (auto* bits = dyn_cast<BitCastInst>(v))
+      if (auto* back = dyn_cast<BitCastInst>(bits->getOperand(0));
+          back && back->getSrcTy() == bits->getType())
+        return is_from_arithmetic(back->getOperand(0));
+    if (!isa<PHINode, SelectInst>(v)) return ConstantInt::getFalse(context);
+    if (Value* known = from_arithmetic_.lookup(v)) return known;
+    if (auto* select = dyn_cast<SelectInst>(v)) {
+      Value *yes = is_from_arithmetic(select->getTrueValue()),
+            *no = is_from_arithmetic(select->getFalseValue());
+      IRBuilder<> b{select};
+      return from_arithmetic_[v] = b.CreateSelect(select->getCondition(), yes, no);
+    }
+    auto* phi = cast<PHINode>(v);
+    PHINode* from = PHINode::Create(Type::getInt1Ty(context), phi->getNumIncomingValues(), "",
+                                    phi->getIterator());
+    from_arithmetic_[v] = from;
+    for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i)
+      from->addIncoming(is_from_arithmetic(phi->getIncomingValue(i)), phi->getIncomingBlock(i));
+    return from;
+  }
+
   // A select between integers: LLVM may treat all NaNs of a float select as equal.
-  Value* select_canonical(IRBuilder<>& b, Value* v) {
+  Value* select_canonical(IRBuilder<>& b, Value* v, Value* condition = nullptr) {
     const unsigned bits = static_cast<unsigned>(v->getType()->getPrimitiveSizeInBits());
     const std::uint64_t nan = bits == 16 ? 0x7fff : 0x7fffffff;
-    Value* test = b.CreateFCmpUNO(v, v);
+    Value* is_nan = b.CreateFCmpUNO(v, v);
+    Value* test = condition ? b.CreateAnd(is_nan, condition) : is_nan;
     Value* raw = b.CreateBitCast(v, b.getIntNTy(bits));
     Value* chosen = b.CreateSelect(test, b.getIntN(bits, nan), raw);
     Value* back = b.CreateBitCast(chosen, v->getType());
-    for (Value* made : {test, raw, chosen, back}) {
+    for (Value* made : {is_nan, test, raw, chosen, back}) {
       if (auto* i = dyn_cast<Instruction>(made)) own_.insert(i);
     }
     return back;
   }
 
   DenseMap<Value*, Value*> at_use_;
+  DenseMap<Value*, Value*> from_arithmetic_;
   SmallPtrSet<Instruction*, 32> own_, replaced_;
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """f64 NaNs: a NaN produced from numbers is 0xfff8000000000000, and an input NaN keeps its payload, quieted, on every path
-through a kernel."""
+through a kernel. f32 and f16 NaNs: one that arithmetic produces is 0x7fffffff or 0x7fff, and one that is only copied keeps its bits,
+also where both ways lead to one store."""
 
 from __future__ import annotations
 
@@ -128,3 +129,86 @@ def test_f64_atomic_add_gives_the_nan_of_a_gpu() -> None:
     assert there == "0xfff0000000000456"
     # Of two NaNs in shared memory a GPU selects the one that ptxas makes the first operand: both were observed on an H200.
     assert here in ("0x7ff8000000000123", "0xfff8000000000456")
+
+
+# Each begins with x[0] and adds count[i] further elements of its row: with a count of zero x[0] is only copied.
+F32_KERNELS = {
+    "a loop": "float s = x[0]; for (int k = 1; k <= c; ++k) s += x[k]; out[i] = s;",
+    "a loop of all rows": "float s = x[0]; for (int k = 1; k <= n; ++k) s += x[k]; out[i] = s;",
+    "products": "float s = x[0]; for (int k = 1; k <= c; ++k) s = fmaf(s, one, x[k]); out[i] = s;",
+    "choices": "float s = x[0]; for (int k = 1; k < 8; ++k) { float t = s + x[k]; s = k <= c ? t : s; } out[i] = s;",
+    "a loop in a loop": "float s = x[0]; for (int a = 1; a <= c; a += 2) for (int k = a; k < a + 2 && k <= c; ++k) s += x[k]; out[i] = s;",
+    "two loops": "float s = x[0]; int k = 1; for (; k <= c && k < 3; ++k) s += x[k]; for (; k <= c; ++k) s = x[k] + s; out[i] = s;",
+    "branches": "float s = x[0]; if (c > 0) { s += x[1]; if (c > 1) s += x[2]; } for (int k = 3; k <= c; ++k) s += x[k]; out[i] = s;",
+    "a loop that stores": "float s = x[0]; for (int k = 1; k <= c; ++k) { out[i] = s; s += x[k]; } out[i] = s;",
+    "integers": "float s = x[0]; for (int k = 1; k <= c; ++k) s += x[k]; ((int*)out)[i] = __float_as_int(s);",
+    "converted back": "float s = x[0]; for (int k = 1; k <= c; ++k) s = __int_as_float(__float_as_int(s + x[k])); out[i] = s;",
+    "a warp": "float s = x[0]; for (int k = 1; k <= n; ++k) s = __shfl_sync(~0u, s + x[k], threadIdx.x % 32); out[i] = s;",
+    "a copy through a warp": "float s = __shfl_sync(~0u, x[0], threadIdx.x % 32); for (int k = 1; k <= c; ++k) s += x[k]; out[i] = s;",
+    "a function": "float s = x[0]; for (int k = 1; k <= c; ++k) s = plus(s, x[k]); out[i] = s;",
+    "two values": "float s = x[0], t = x[1]; for (int k = 1; k <= c; ++k) { float r = s + x[k]; s = k % 2 ? r : t + 0.0f; t = r; if (k % 2 == 0) s = r; } out[i] = s;",
+    "signs": "float s = x[0]; for (int k = 1; k <= c; ++k) s = -(-s - x[k]); out[i] = s;",
+    "shared memory": "__shared__ float tile[128]; float s = x[0]; for (int k = 1; k <= c; ++k) s += x[k]; tile[threadIdx.x] = s; __syncthreads(); out[i] = tile[threadIdx.x];",
+}  # fmt: skip
+
+F32_SOURCE = """
+__device__ __noinline__ float plus(float a, float b) { return b + a; }
+extern "C" __global__ void k(const float* in, float* out, const int* count, int n, float one) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, c = count[i];
+  const float* x = in + i * 8;
+  %s
+}
+"""
+
+
+def sums_from_memory(bits: np.ndarray, counts: np.ndarray, nan: int) -> list[str]:
+    """The expected bits of each row: those of x[0] where nothing is added."""
+    sums = []
+    for row, count in zip(bits, counts, strict=True):
+        kind = np.float32 if row.dtype == np.uint32 else np.float16
+        total = row[:1].view(kind)[0]
+        for k in range(1, count + 1):
+            total = kind(total + row[k : k + 1].view(kind)[0])
+        sums.append(hex(row[0] if count == 0 else nan if np.isnan(total) else int(np.array(total).view(row.dtype))))
+    return sums
+
+
+@pytest.mark.usefixtures("any_width")
+@pytest.mark.parametrize("same", [None, 0, 7])
+@pytest.mark.parametrize("way", F32_KERNELS)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_f32_nan_from_memory_keeps_its_bits_until_it_is_added(way: str, same: int | None) -> None:
+    values = np.arange(256 * 8).reshape(256, 8).astype(np.float32) % 7
+    bits = values.view(np.uint32)
+    counts = (np.arange(256) * 5 // 3 % 8).astype(np.int32)
+    if same is not None or way in ("a loop of all rows", "a warp"):
+        counts[:] = same or 0
+    for row in range(256):
+        if row % 4 != 0:
+            bits[row, 0 if row % 4 < 3 else row % 8] = (0x7F812345, 0xFFC01234, 0x7FC00000)[row % 3]
+        elif row % 12 == 0:
+            values[row, 1], values[row, 2] = np.inf, -np.inf
+    out = np.zeros(256, np.float32)
+    Program(F32_SOURCE % F32_KERNELS[way]).run("k", 2, 128, values, out, counts, int(counts[0]), ctypes.c_float(1))
+    assert [hex(x) for x in out.view(np.uint32)] == sums_from_memory(bits, counts, 0x7FFFFFFF)
+
+
+@pytest.mark.usefixtures("any_width")
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_f16_nan_from_memory_keeps_its_bits_until_it_is_added() -> None:
+    values = np.arange(256 * 8).reshape(256, 8).astype(np.float16) % 7
+    bits = values.view(np.uint16)
+    bits[1::3, 0], bits[2::3, 0] = 0x7C11, 0xFE22
+    counts = (np.arange(256) * 5 // 3 % 8).astype(np.int32)
+    out = np.zeros(256, np.float16)
+    program = Program("""
+    #include <cuda_fp16.h>
+    extern "C" __global__ void k(const __half* in, __half* out, const int* count) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x, c = count[i];
+      __half s = in[8 * i];
+      for (int k = 1; k <= c; ++k) s = __hadd(s, in[8 * i + k]);
+      out[i] = s;
+    }
+    """)
+    program.run("k", 2, 128, values, out, counts)
+    assert [hex(x) for x in out.view(np.uint16)] == sums_from_memory(bits, counts, 0x7FFF)
