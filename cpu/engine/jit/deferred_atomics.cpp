@@ -22,8 +22,9 @@ namespace {
 
 using namespace llvm;
 
-// Small enough that other threads see the sums soon.
-constexpr unsigned kKept = 32;
+// Two threads that write at the same time cost each other a cache line and one of them its sums, so
+// writing must be a small part of the time even of many threads and blocks of some 100 ns.
+constexpr unsigned kKept = 256;
 
 /// A loop over the buffered operands: totals = step(totals, kept[i]), starting with `start`. The
 /// first total has the type of the operands.

@@ -10,7 +10,7 @@ namespace cucpu {
 
 /// Requires: optimized block code that runs several blocks in one call, with deferrable atomics
 /// marked (simt/deferrable_atomics.hpp).
-/// Guarantees: their operands are buffered over up to 32 blocks and applied with one atomic
+/// Guarantees: their operands are buffered over up to 256 blocks and applied with one atomic
 /// operation that computes the same sums in the same order; a buffer is written out when the
 /// address changes and before the function returns.
 void combine_deferred_atomics(llvm::Function& block);
