@@ -486,6 +486,7 @@ constexpr Pass kFunctions[] = {
 
 constexpr Pass kFinish[] = {
     {"fix-f64-nans", on_module<fix_f64_nans>, kFixNans},
+    {"drop-canonical-selects", on_each_function<drop_canonical_selects>},
     {"lower-min-max", transform([](C& c) {
        for (Function& f : c.module)
          if (!f.isDeclaration()) lower_min_max(f, c.target);
