@@ -53,6 +53,17 @@ void InstructionEmitter::emit(Instruction& inst) {
   define(&inst, copy);
 }
 
+namespace {
+
+/// Whether lanes that are off may divide by zero, or the smallest number by -1. Division by another
+/// constant is a multiplication.
+bool may_trap(const Instruction& inst) {
+  const auto* divisor = inst.isIntDivRem() ? dyn_cast<ConstantInt>(inst.getOperand(1)) : nullptr;
+  return inst.isIntDivRem() && (!divisor || divisor->isZero() || divisor->isMinusOne());
+}
+
+}  // namespace
+
 /// Whether a vector is divided by one number that is known at run time only.
 bool InstructionEmitter::divides_by_uniform(const Instruction& inst) const {
   return inst.isIntDivRem() && inst.getType()->getIntegerBitWidth() <= 32 &&
@@ -67,13 +78,11 @@ void InstructionEmitter::emit_vector(Instruction& inst) {
   if (divides_by_uniform(inst)) {
     result = divide_lanes(b_, inst.getOpcode(), operand(0), scalar(inst.getOperand(1)));
   } else if (auto* binary = dyn_cast<BinaryOperator>(&inst)) {
-    Value* right = operand(1);
-    // Lanes that are off must not divide by zero.
-    if (inst.isIntDivRem() && mask())
+    Value *left = operand(0), *right = operand(1);
+    if (mask() && may_trap(inst)) {
       right = b_.CreateSelect(mask(), right, ConstantInt::get(right->getType(), 1));
-    Value* left = operand(0);
-    if (inst.isIntDivRem() && mask())
       left = b_.CreateSelect(mask(), left, ConstantInt::get(left->getType(), 0));
+    }
     result = b_.CreateBinOp(binary->getOpcode(), left, right, inst.getName());
     if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&inst);
   } else if (auto* unary = dyn_cast<UnaryOperator>(&inst)) {

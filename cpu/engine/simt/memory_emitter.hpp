@@ -4,7 +4,9 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/IntrinsicInst.h>
 
+#include <functional>
 #include <optional>
 
 #include "cpu/engine/simt/emit_state.hpp"
@@ -84,6 +86,8 @@ class MemoryEmitter : public EmitterPart {
   // memory_pieces.cpp
   class Pieces;
   void find_pieces();
+  void require_no_clamp(const Pieces&, const llvm::MinMaxIntrinsic&,
+                        const std::function<void(Value*)>& require);
   bool load_pieces(llvm::LoadInst&);
   // memory_rows.cpp
   class Rows;

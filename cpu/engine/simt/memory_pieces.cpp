@@ -5,20 +5,23 @@
 // Loading a tile, threads read `in[clamp(y0 + i / 18) * width + clamp(x0 + i % 18)]`. In a group of
 // 16 neighbouring threads the quotient changes at most once, at a lane that one division finds.
 // Before and from that lane on, the address is contiguous if no lane of the piece is clamped. So
-// two loads and a selection by lane replace a gather, and the addresses are computed with scalar
-// instructions, for the first lane and for the last one.
+// one load, or two and a selection by lane, replace a gather, and the addresses are computed with
+// scalar instructions, for the first lane and for the last one. Where a clamp depends on a
+// remainder alone, one test for all remainders covers all groups, and loops do not repeat it.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include "cpu/engine/simt/emitter.hpp"
 
 namespace cucpu::simt {
 
 using namespace llvm;
+using namespace PatternMatch;
 
 namespace {
 
@@ -47,10 +50,57 @@ class MemoryEmitter::Pieces {
   [[nodiscard]] std::uint64_t divisor() const { return divisor_; }
   [[nodiscard]] bool is_signed() const { return is_signed_; }
   [[nodiscard]] std::int64_t stride(Value* v) const { return strides_.lookup(v); }
+  [[nodiscard]] bool is_uniform(Value* v) const {
+    return isa<Constant>(v) || full_[v].kind == Shape::Uniform;
+  }
+  /// Also written as x - x / d * d, or x + x / d * -d.
+  [[nodiscard]] bool is_remainder(const Instruction& inst) const {
+    if (inst.getOpcode() == Instruction::SRem || inst.getOpcode() == Instruction::URem) return true;
+    if (!dividend_) return false;
+    const unsigned bits = dividend_->getType()->getIntegerBitWidth();
+    const APInt by{bits, divisor_};
+    BinaryOperator* quotient = nullptr;
+    const APInt* factor = nullptr;
+    const auto product = m_Mul(m_BinOp(quotient), m_APInt(factor));
+    return (match(&inst, m_Sub(m_Specific(dividend_), product)) && *factor == by &&
+            is_quotient(*quotient)) ||
+           (match(&inst, m_c_Add(m_Specific(dividend_), product)) && *factor == -by &&
+            is_quotient(*quotient));
+  }
+  /// Whether one test shows that a clamp has no effect in any group.
+  [[nodiscard]] bool is_of_remainder(const Instruction& clamp) const {
+    Value *value = clamp.getOperand(0), *bound = clamp.getOperand(1);
+    if (stride(value) == 0) std::swap(value, bound);
+    return divides() && stride(value) != 0 && is_uniform(bound) && is_sum(value) &&
+           stride(value) * static_cast<std::int64_t>(divisor_ - 1) >>
+                   (value->getType()->getIntegerBitWidth() - 2) ==
+               0;
+  }
   /// Operands before their users.
   [[nodiscard]] ArrayRef<Instruction*> nodes() const { return nodes_; }
 
  private:
+  [[nodiscard]] bool is_quotient(Instruction& inst) const {
+    return strides_.contains(&inst) &&
+           (inst.getOpcode() == Instruction::SDiv || inst.getOpcode() == Instruction::UDiv);
+  }
+  /// Whether v consists of uniform values and multiples of the remainder, if clamps have no effect.
+  [[nodiscard]] bool is_sum(Value* v) const {
+    if (is_uniform(v)) return true;
+    auto* inst = dyn_cast<Instruction>(v);
+    if (!inst || !strides_.contains(v) || full_[v].kind == Shape::Strided) return false;
+    if (is_remainder(*inst)) return true;
+    switch (inst->getOpcode()) {
+      case Instruction::Add:
+      case Instruction::Sub:
+      case Instruction::Mul:
+      case Instruction::Shl:
+        return is_sum(inst->getOperand(0)) && is_sum(inst->getOperand(1));
+      default:
+        return is_clamp(*inst) && is_sum(inst->getOperand(0)) && is_sum(inst->getOperand(1));
+    }
+  }
+
   std::optional<std::int64_t> visit(Value* v) {
     if (auto known = strides_.find(v); known != strides_.end()) return known->second;
     std::optional<std::int64_t> stride;
@@ -194,6 +244,33 @@ void MemoryEmitter::find_pieces() {
     }
 }
 
+/// Requires that a clamp has no effect, whatever the remainder is.
+void MemoryEmitter::require_no_clamp(const Pieces& pieces, const MinMaxIntrinsic& clamp,
+                                     const std::function<void(Value*)>& require) {
+  Value *value = clamp.getLHS(), *bound = clamp.getRHS();
+  if (pieces.stride(value) == 0) std::swap(value, bound);
+  // The value at a remainder of zero.
+  const std::function<Value*(Value*)> least = [&](Value* v) -> Value* {
+    if (pieces.is_uniform(v)) return scalar(v);
+    auto* inst = cast<Instruction>(v);
+    if (pieces.is_remainder(*inst)) return Constant::getNullValue(v->getType());
+    if (is_clamp(*inst))  // it has no effect either
+      return least(inst->getOperand(pieces.stride(inst->getOperand(0)) == 0 ? 1 : 0));
+    return copy_with(inst, {least(inst->getOperand(0)), least(inst->getOperand(1))});
+  };
+  Value *first = least(value), *limit = scalar(bound);
+  const unsigned bits = first->getType()->getIntegerBitWidth();
+  const APInt span{bits, static_cast<std::uint64_t>(pieces.stride(value)) * (pieces.divisor() - 1)};
+  const APInt most =
+      (clamp.isSigned() ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits)) - span;
+  Constant* distance = ConstantInt::get(first->getType(), span);
+  require(b_.CreateICmp(clamp.isSigned() ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE, first,
+                        ConstantInt::get(first->getType(), most)));
+  const bool is_max = ICmpInst::isGT(clamp.getPredicate());
+  require(b_.CreateICmp(CmpInst::getNonStrictPredicate(clamp.getPredicate()),
+                        is_max ? first : b_.CreateAdd(first, distance), limit));
+}
+
 bool MemoryEmitter::load_pieces(LoadInst& load) {
   if (mask() || parts_.partial.edge() || !in_pieces_.contains(&load)) return false;
   constexpr std::uint64_t kPage = 4096;
@@ -203,6 +280,22 @@ bool MemoryEmitter::load_pieces(LoadInst& load) {
   const auto size = static_cast<std::uint64_t>(module_.getDataLayout().getTypeStoreSize(type));
   Value *pointer = load.getPointerOperand(), *valid = nullptr;
   const auto require = [&](Value* test) { valid = valid ? b_.CreateAnd(valid, test) : test; };
+  BasicBlock *slow = new_block("apart"), *after = new_block("loaded");
+  const ValueMap::Known before_tests = parts_.values.known();
+  /// Goes on in a new block if the tests so far hold.
+  const auto branch = [&](const char* name) {
+    if (!valid) return;
+    BasicBlock* next = new_block(name);
+    b_.CreateCondBr(std::exchange(valid, nullptr), next, slow,
+                    MDBuilder{context_}.createBranchWeights(100, 1));
+    b_.SetInsertPoint(next);
+  };
+
+  // Tests that are the same for all groups come first.
+  for (Instruction* node : pieces.nodes())
+    if (is_clamp(*node) && pieces.is_of_remainder(*node))
+      require_no_clamp(pieces, cast<MinMaxIntrinsic>(*node), require);
+  branch("unclamped");
 
   // `quotient` is that of the first lane. From lane `turn` on it is one more.
   Value *quotient = nullptr, *turn = nullptr;
@@ -269,6 +362,10 @@ bool MemoryEmitter::load_pieces(LoadInst& load) {
         const auto& clamp = cast<MinMaxIntrinsic>(*node);
         Value *value = clamp.getLHS(), *bound = clamp.getRHS();
         if (pieces.stride(value) == 0) std::swap(value, bound);
+        if (pieces.is_of_remainder(*node)) {  // tested before
+          known[node] = at(value);
+          continue;
+        }
         const auto [first, last] = ends(value);
         require_no_wrap(value, clamp.isSigned());
         // The predicate of a maximum is "greater".
@@ -289,55 +386,55 @@ bool MemoryEmitter::load_pieces(LoadInst& load) {
   };
 
   ++report_.loads_contiguous;
-  const bool masked = plan_.target.has_masked_access(*type);
-  Value *low = nullptr, *high = nullptr;
-  if (!turn) {
-    low = address(false, b_.getInt64(width_ - 1));
-  } else {
-    const auto least = [&](unsigned most) {
-      return b_.CreateZExtOrTrunc(
-          b_.CreateBinaryIntrinsic(Intrinsic::umin, turn, ConstantInt::get(turn->getType(), most)),
-          b_.getInt64Ty());
-    };
-    low = address(false, b_.CreateSub(least(width_), b_.getInt64(1)));
-    high = address(true, b_.CreateSub(b_.getInt64(width_ - 1), least(width_ - 1)));
+  const Align align = load.getAlign();
+  const auto least = [&](unsigned most) {
+    return b_.CreateZExtOrTrunc(
+        b_.CreateBinaryIntrinsic(Intrinsic::umin, turn, ConstantInt::get(turn->getType(), most)),
+        b_.getInt64Ty());
+  };
+  Value* low =
+      address(false, turn ? b_.CreateSub(least(width_), b_.getInt64(1)) : b_.getInt64(width_ - 1));
+  branch("piece");
+  const ValueMap::Known of_low = parts_.values.known();
+  SmallVector<std::pair<Value*, BasicBlock*>, 3> loaded;
+  const auto done = [&](Value* value) {
+    loaded.push_back({value, b_.GetInsertBlock()});
+    b_.CreateBr(after);
+  };
+  if (turn) {
+    BasicBlock *one = new_block("one.piece"), *two = new_block("two.pieces");
+    b_.CreateCondBr(b_.CreateICmpUGE(turn, ConstantInt::get(turn->getType(), width_)), one, two);
+    b_.SetInsertPoint(two);
+    Value* high = address(true, b_.CreateSub(b_.getInt64(width_ - 1), least(width_ - 1)));
     high = lane_pointer(high, width_ - 1, -static_cast<std::int64_t>(size));
     // Lanes of the other piece are loaded too, where they lie in the same page.
+    const bool masked = plan_.target.has_masked_access(*type);
     if (!masked)
       for (Value* start : {low, high})
         require(b_.CreateICmpULE(
             b_.CreateAnd(b_.CreatePtrToInt(start, b_.getInt64Ty()), b_.getInt64(kPage - 1)),
             b_.getInt64(kPage - size * width_)));
-  }
-  BasicBlock *fast = new_block("pieces"), *slow = new_block("apart"), *after = new_block("loaded");
-  const ValueMap::Known saved = parts_.values.known();
-  b_.CreateCondBr(valid, fast, slow, MDBuilder{context_}.createBranchWeights(100, 1));
-  b_.SetInsertPoint(fast);
-  const Align align = load.getAlign();
-  Value* whole = nullptr;
-  if (!turn) {
-    whole = b_.CreateAlignedLoad(all, low, align);
-  } else {
+    branch("pieces");
     Value* lane = b_.CreateZExtOrTrunc(turn, b_.getInt32Ty());
     Value* before = b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()), splat(lane));
     if (masked)
-      whole = b_.CreateMaskedLoad(
+      done(b_.CreateMaskedLoad(
           all, high, align, b_.CreateNot(before),
-          b_.CreateMaskedLoad(all, low, align, before, Constant::getNullValue(all)));
+          b_.CreateMaskedLoad(all, low, align, before, Constant::getNullValue(all))));
     else
-      whole = b_.CreateSelect(before, b_.CreateAlignedLoad(all, low, align),
-                              b_.CreateAlignedLoad(all, high, align));
+      done(b_.CreateSelect(before, b_.CreateAlignedLoad(all, low, align),
+                           b_.CreateAlignedLoad(all, high, align)));
+    b_.SetInsertPoint(one);
+    parts_.values.restore(of_low);
   }
-  b_.CreateBr(after);
+  done(b_.CreateAlignedLoad(all, low, align));
   b_.SetInsertPoint(slow);
-  Value* apart = gather_by_loop(load, type, align);
-  BasicBlock* slow_end = b_.GetInsertBlock();
-  b_.CreateBr(after);
-  parts_.values.restore(saved);
+  parts_.values.restore(before_tests);
+  done(gather_by_loop(load, type, align));
+  parts_.values.restore(before_tests);
   b_.SetInsertPoint(after);
-  PHINode* result = b_.CreatePHI(all, 2);
-  result->addIncoming(whole, fast);
-  result->addIncoming(apart, slow_end);
+  PHINode* result = b_.CreatePHI(all, static_cast<unsigned>(loaded.size()));
+  for (auto [value, from] : loaded) result->addIncoming(value, from);
   define(&load, result);
   return true;
 }

@@ -161,3 +161,60 @@ def test_quotients_by_constants_match_numpy() -> None:
                     quotient = np.sign(of) * (np.abs(of) // d)
                     assert np.array_equal(out[:, column], quotient.astype(kind)), (d, name, first)
                     assert np.array_equal(out[:, column + 1], (of - quotient * d).astype(kind)), (d, name, first)
+
+
+SHIFTED = """
+extern "C" __global__ void tile(const int* in, int* out, int width, int low, int x0, int y0) {
+  for (int i = threadIdx.x; i < 18 * 9; i += blockDim.x) {
+    int x = min(max((int)((unsigned)x0 + i % 18), low), width - 1), y = min(max(y0 + i / 18, 0), 8);
+    out[i] = in[y * width + x];
+  }
+}
+extern "C" __global__ void tile_unsigned(const int* in, int* out, int width, int low, int x0, int y0) {
+  for (unsigned i = threadIdx.x; i < 18 * 9; i += blockDim.x) {
+    unsigned x = min((unsigned)x0 + i % 18, (unsigned)width - 1), y = min(max(y0 + (int)(i / 18), 0), 8);
+    out[i] = in[y * width + x];
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("low", [0, 3, 90])
+@pytest.mark.parametrize("x0", [0, 1, -1, -17, -18, 72, 73, 74, 90, 2**31 - 18, 2**31 - 17, -(2**31), -(2**31) + 4])
+def test_tiles_whose_columns_wrap_match_numpy(x0: int, low: int) -> None:
+    image = np.arange(9 * 91, dtype=np.int32).reshape(9, 91)
+    program = Program(SHIFTED)
+    i = np.arange(18 * 9, dtype=np.int64)
+    rows = np.clip(i // 18 - 2, 0, 8)
+    wrapped = (x0 + i % 18) % 2**32
+    signed = (wrapped + 2**31) % 2**32 - 2**31
+    for kernel, columns in (("tile", np.clip(signed, low, 90)), ("tile_unsigned", np.minimum(wrapped, 90))):
+        out = np.zeros(18 * 9, np.int32)
+        program.run(kernel, 1, 64, image, out, 91, low, x0, -2)
+        assert np.array_equal(out, image[rows, columns]), kernel
+
+
+def test_divisions_by_constants_in_branches_match_numpy() -> None:
+    kinds = {"int": np.int32, "unsigned": np.uint32, "long long": np.int64, "short": np.int16}
+    divisors = (1, -1, 2, -3, 7, 18, 641, 32767)
+    for kind, dtype in kinds.items():
+        chosen = [d for d in divisors if d > 0 or kind != "unsigned"]
+        lines = "".join(
+            f"if ((i + {n}) % 3 != which) {{ out[i * {2 * len(chosen)} + {2 * n}] = x / ({kind})({d}); out[i * {2 * len(chosen)} + {2 * n + 1}] = x % ({kind})({d}); }}"
+            for n, d in enumerate(chosen)
+        )
+        program = Program(
+            f'extern "C" __global__ void divide(const {kind}* in, {kind}* out, int which) {{ int i = threadIdx.x; {kind} x = in[i]; {lines} }}'
+        )
+        ends = np.iinfo(dtype)
+        values = np.random.default_rng(3).integers(ends.min, ends.max, 100, dtype, endpoint=True)
+        values[:6] = [0, 1, ends.max, ends.min + (kind != "unsigned"), 18, 17]
+        out = np.full((100, len(chosen), 2), 99, dtype)
+        program.run("divide", 1, 100, values, out, 1)
+        expected = np.full_like(out, 99)
+        for n, d in enumerate(chosen):
+            quotients = [abs(int(x)) // abs(d) * (1 if (x < 0) == (d < 0) else -1) for x in values]
+            on = (np.arange(100) + n) % 3 != 1
+            expected[on, n, 0] = np.array(quotients)[on]
+            expected[on, n, 1] = np.array([int(x) - q * d for x, q in zip(values, quotients, strict=True)])[on]
+        assert np.array_equal(out, expected), kind
