@@ -10,7 +10,8 @@ is compared with NumPy first. Wall time is measured, so other programs must not 
 
 "efficiency" is the speed-up of ours over its own time on one core, divided by that of OpenMP; the goal is 0.8. "ours / native" is the ratio
 of the times. "launch" is an empty kernel of one block per core that is launched and waited for, beside an empty parallel region.
-"synchronization" is what a launch of one block of some microseconds per core takes longer than a launch of one such block. "turns": how many
+"synchronization" is what a launch of one block of some microseconds per core takes beyond the longest of its blocks, less the same of a
+launch of one such block; "slower blocks" is by how much that longest block takes longer than one that runs alone. "turns": how many
 times longer a kernel takes that comes after a parallel region of OpenMP on the same cores, and the reverse, than after one of its own kind.
 """
 
@@ -38,7 +39,7 @@ SOURCES = ROOT / "bench/cpp/kernels"
 LAUNCHES = 1000
 EFFICIENCY_GOAL = 0.8
 SYNCHRONIZATION_GOAL = 3000  # nanoseconds
-STEPS = 10_000  # of a chain: 30 to 45 microseconds, as measured
+STEPS = 20_000  # of a recorded chain: 25 to 45 microseconds, as measured
 TURNS = 200
 TURN_STEPS = 100_000
 
@@ -112,27 +113,44 @@ def child(options: argparse.Namespace) -> None:
 
 
 def synchronization(ours: Any, native: Any, count: int, rounds: int) -> dict[str, float]:
-    """By how many nanoseconds work on all cores takes longer than the same work on one of them, and (as "one") what that takes."""
+    """Of launches of one block per core, beside launches of one block: nanoseconds beyond the longest block of each launch (`ours`,
+    `native`), by how much that block takes longer than one alone (`ours, slower`, ...), and what one takes (`one`)."""
     import numpy as np
-    from kernel_bench.measure import interleaved
 
-    out = ours.device.array(np.zeros(32 * count, np.float32))
-    address = ctypes.c_uint64(out.ctypes.data)
-    one, all_ = (ours._many("chain", (n, 1, 1), (32, 1, 1), [address, ctypes.c_int(STEPS)]) for n in (1, count))
-    chains = native.library.openmp_chains
-    runs = {
+    length = 2 + LAUNCHES
+    records = ours.device.array(np.zeros((count, length), np.int64))
+    address, row, steps = ctypes.c_uint64(records.ctypes.data), ctypes.c_int(length), ctypes.c_int(STEPS)
+    one, all_ = (ours._many("recorded_chain", (n, 1, 1), (1, 1, 1), [address, row, steps]) for n in (1, count))
+    chains = native.library.openmp_recorded_chains
+    memory = ctypes.c_void_p(address.value)
+    runs: dict[str, Callable[[], Any]] = {
         "ours": lambda: all_(LAUNCHES, True),
-        "native": lambda: chains(ctypes.c_void_p(address.value), STEPS, LAUNCHES, count),
+        "native": lambda: chains(memory, length, STEPS, LAUNCHES, count),
         "ours, one": lambda: one(LAUNCHES, True),
-        "native, one": lambda: chains(ctypes.c_void_p(address.value), STEPS, LAUNCHES, 1),
+        "native, one": lambda: chains(memory, length, STEPS, LAUNCHES, 1),
     }
-    times = {name: median(found.wall) / LAUNCHES for name, found in interleaved(runs, rounds).items()}
-    ours.device.free(out)
-    return {
-        "ours": times["ours"] - times["ours, one"],
-        "native": times["native"] - times["native, one"],
-        "one": times["ours, one"],
-    }
+    beyond: dict[str, list[float]] = {name: [] for name in runs}
+    blocks: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(rounds + 1):
+        for name, run in list(runs.items())[:: 1 if turn % 2 == 0 else -1]:
+            records[:] = 0
+            time.sleep(0.02)  # OpenMP threads spin for a while
+            start = time.perf_counter_ns()
+            run()
+            launch = (time.perf_counter_ns() - start) / LAUNCHES
+            used = records[: 1 if name.endswith("one") else count]
+            if (used[:, 0] != LAUNCHES).any():
+                raise SystemExit(f"recorded_chain, {name}: a block did not run {LAUNCHES} times")
+            longest = float(used[:, 2:].max(axis=0).mean())
+            if turn > 0:  # the first is for warming up
+                blocks[name].append(longest)
+                beyond[name].append(launch - longest)
+    ours.device.free(records)
+    found = {"one": median(blocks["ours, one"])}
+    for side in ("ours", "native"):
+        found[side] = median(beyond[side]) - median(beyond[f"{side}, one"])
+        found[f"{side}, slower"] = median(blocks[side]) - median(blocks[f"{side}, one"])
+    return found
 
 
 def turns(ours: Any, native: Any, count: int, rounds: int) -> dict[str, float]:
@@ -211,12 +229,17 @@ def tables(found: dict[int, dict[str, Any]]) -> str:
             f"| {n} | {launch['ours']:.0f} | {launch['native']:.0f} | {launch['ours'] / launch['native']:.2f} | "
             f"{SYNCHRONIZATION_GOAL} {verdict} |"
         )
-    lines += ["", "| synchronization of all cores | ours, ns | OpenMP, ns | goal |", "|---|---|---|---|"]
+    lines += [
+        "",
+        "| synchronization of all cores | ours, ns | OpenMP, ns | goal | slower blocks, ours | slower blocks, OpenMP |",
+        "|---|---|---|---|---|---|",
+    ]
     for n in counts:
         found_here = found[n]["synchronization"]
         verdict = "met" if found_here["ours"] <= SYNCHRONIZATION_GOAL else "missed"
         lines.append(
-            f"| {n} | {found_here['ours']:.0f} | {found_here['native']:.0f} | {SYNCHRONIZATION_GOAL} {verdict} |"
+            f"| {n} | {found_here['ours']:.0f} | {found_here['native']:.0f} | {SYNCHRONIZATION_GOAL} {verdict} | "
+            f"{found_here['ours, slower']:.0f} | {found_here['native, slower']:.0f} |"
         )
     lines += ["", "| in turns on the same cores | a kernel after OpenMP | OpenMP after a kernel |", "|---|---|---|"]
     lines += [f"| {n} | {found[n]['turns']['ours']:.2f} | {found[n]['turns']['native']:.2f} |" for n in counts]

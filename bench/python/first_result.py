@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time to the first result of a process: imports, a C++ program, a launch, and the result, with empty and with filled caches.
+"""Time to the first result of a process: imports, a C++ program, a launch, and the result, with empty and with filled caches, with
+NumPy's arrays and with those of the standard library.
 
     python bench/python/first_result.py [--rounds N] [--json FILE] [--docs docs/benchmarks/process.md]
 
@@ -24,14 +25,13 @@ from typing import Any
 from tables import replace_table
 
 GOAL = 60  # milliseconds of wall time with filled caches
-PROGRAM = r"""
+START = """
 import json, time
+OTHERS = "import NumPy, or ctypes and array"
 marks = [("", time.process_time())]
 def mark(name): marks.append((name, time.process_time()))
-import numpy as np
-mark("import numpy")
-from cuda.core import Device, LaunchConfig, PinnedMemoryResource, Program, launch
-mark("import cuda.core")
+"""
+KERNEL = """
 device = Device()
 device.set_current()
 stream = device.create_stream()
@@ -45,17 +45,44 @@ mark("compile C++")
 kernel = code.get_kernel("saxpy")
 mark("load the code")
 n = 1 << 16
+config = LaunchConfig(grid=n // 256, block=256)
+"""
+END = """
+mark("launch and read back")
+print(json.dumps([(b[0], b[1] - a[1]) for a, b in zip(marks, marks[1:])]))
+"""
+WITH_NUMPY = f"""{START}
+import numpy as np
+mark(OTHERS)
+from cuda.core import Device, LaunchConfig, PinnedMemoryResource, Program, launch
+mark("import cuda.core")
+{KERNEL}
 memory = PinnedMemoryResource()
 x, y = (np.from_dlpack(memory.allocate(4 * n, stream=stream)).view(np.float32) for _ in range(2))
 stream.sync()
 x[:], y[:] = 1, 2
 mark("allocate and fill")
-launch(stream, LaunchConfig(grid=n // 256, block=256), kernel, np.float32(3), x.ctypes.data, y.ctypes.data, np.uint64(n))
+launch(stream, config, kernel, np.float32(3), x.ctypes.data, y.ctypes.data, np.uint64(n))
 stream.sync()
 assert (y == 5).all()
-mark("launch and read back")
-print(json.dumps([(b[0], b[1] - a[1]) for a, b in zip(marks, marks[1:])]))
-"""
+{END}"""
+WITHOUT_NUMPY = f"""{START}
+import ctypes
+from array import array
+mark(OTHERS)
+from cuda.core import Device, LaunchConfig, Program, launch
+mark("import cuda.core")
+{KERNEL}
+x, y = (device.allocate(4 * n, stream=stream) for _ in range(2))
+x.copy_from(array("f", [1]) * n, stream=stream)
+y.copy_from(array("f", [2]) * n, stream=stream)
+mark("allocate and fill")
+launch(stream, config, kernel, ctypes.c_float(3), x, y, ctypes.c_uint64(n))
+result = array("f", bytes(4 * n))
+y.copy_to(result, stream=stream)
+stream.sync()
+assert result == array("f", [5]) * n
+{END}"""
 
 
 def run(code: str, environment: dict[str, str]) -> tuple[float, float, list[Any]]:
@@ -73,9 +100,15 @@ def measured(rounds: int) -> dict[str, Any]:
     plain = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as filled, tempfile.TemporaryDirectory() as bytecode:
         for number in range(rounds + 1):
-            with tempfile.TemporaryDirectory() as empty:
-                sides = {"import numpy": ("import numpy", empty), "empty caches": (PROGRAM, empty)}
-                sides["filled caches"] = (PROGRAM, filled)
+            with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+                sides = {
+                    "an interpreter that does nothing": ("pass", first),
+                    "import numpy": ("import numpy", first),
+                    "empty caches": (WITH_NUMPY, first),
+                    "filled caches": (WITH_NUMPY, filled),
+                    "empty caches, without NumPy": (WITHOUT_NUMPY, second),
+                    "filled caches, without NumPy": (WITHOUT_NUMPY, filled),
+                }
                 for side, (code, folder) in sides.items():
                     own = {"CUCORE_CACHE_DIR": folder, "CUCORE_COMPILE_CACHE": f"{folder}/nvrtc"}
                     processor, wall, found = run(code, plain | own | {"PYTHONPYCACHEPREFIX": bytecode})
@@ -91,18 +124,21 @@ def measured(rounds: int) -> dict[str, Any]:
 
 
 def tables(found: dict[str, Any]) -> str:
-    unit = found["times"]["import numpy"]
+    unit = found["times"]["import numpy"][0]
     lines = ["| a process | processor time |", "|---|---|"]
-    lines += [f"| {side} | {processor / unit[0]:.2f} |" for side, (processor, _) in found["times"].items()]
+    lines += [f"| {side} | {processor / unit:.2f} |" for side, (processor, _) in found["times"].items()]
     wall = {side: times[1] / GOAL for side, times in found["times"].items()}
-    verdict = "met" if wall["filled caches"] <= 1 else "missed"
     lines += ["", f"| wall time relative to the goal of {GOAL} ms | |", "|---|---|"]
-    lines += [f"| filled caches | {wall['filled caches']:.2f} {verdict} |"]
-    lines += [f"| of that, a process that only imports NumPy | {wall['import numpy']:.2f} |"]
-    lines += ["", "| phase, processor time | empty caches | filled caches |", "|---|---|---|"]
-    cold, warm = found["phases"]["empty caches"], found["phases"]["filled caches"]
-    base = warm["import numpy"]
-    lines += [f"| {name} | {cold[name] / base:.2f} | {warm[name] / base:.2f} |" for name in warm]
+    for side in ("filled caches, without NumPy", "filled caches"):
+        lines += [f"| {side} | {wall[side]:.2f} {'met' if wall[side] <= 1 else 'missed'} |"]
+    for side in ("import numpy", "an interpreter that does nothing"):
+        lines += [f"| of that, {side} | {wall[side]:.2f} |"]
+    shown = list(found["phases"])
+    lines += ["", "| phase, processor time | " + " | ".join(shown) + " |", "|---|" + "---|" * len(shown)]
+    base = found["phases"]["filled caches"]
+    for name in base:
+        cells = (f"{found['phases'][side][name] / base[next(iter(base))]:.2f}" for side in shown)
+        lines += [f"| {name} | " + " | ".join(cells) + " |"]
     return "\n".join(lines)
 
 

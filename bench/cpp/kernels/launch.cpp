@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench/cpp/kernels/launch.cpp: launches in a C++ loop, so that only the launch is measured, not
 // the overhead of Python.
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 extern "C" {
 
@@ -58,6 +60,25 @@ void openmp_chains(float* out, int steps, int count, int threads) {
       for (int step = 0; step < steps; ++step)
         for (float& value : x) value = value * 0.75F + 1.0F;
       for (int lane = 0; lane < kLanes; ++lane) out[block * kLanes + lane] = x[lane];
+    }
+  }
+}
+
+/// As the kernel `recorded_chain`: one chain for each thread, and how long each took.
+void openmp_recorded_chains(std::int64_t* records, int length, int steps, int count, int threads) {
+  using Clock = std::chrono::steady_clock;
+  for (int i = 0; i < count; ++i) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int block = 0; block < threads; ++block) {
+      const Clock::time_point start = Clock::now();
+      float x = static_cast<float>(block);
+      for (int step = 0; step < steps; ++step) x = x * 0.75F + 1.0F;
+      std::int64_t* const row = records + static_cast<std::ptrdiff_t>(block) * length;
+      row[1] = static_cast<std::int64_t>(x);
+      asm volatile("" ::: "memory");  // the chain ends before the clock is read
+      const std::chrono::nanoseconds duration = Clock::now() - start;
+      row[2 + row[0]] = duration.count();
+      ++row[0];
     }
   }
 }
