@@ -5,6 +5,7 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/ADT/StringRef.h>
+#include <llvm/ADT/StringSwitch.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
@@ -92,12 +93,20 @@ HostTarget find_host_target() {
     host.features += feature.getKey();
   }
 #endif
+  if (has_slow_gathers(host.cpu)) host.features += ",+prefer-no-gather";
   if (const std::string disabled = disabled_features(); !disabled.empty())
     host.features += (host.features.empty() ? "" : ",") + disabled;
   return host;
 }
 
 }  // namespace
+
+bool has_slow_gathers(std::string_view cpu) {
+  return llvm::StringSwitch<bool>(cpu)
+      .Cases("skylake", "skylake-avx512", "cascadelake", "cooperlake", "cannonlake", true)
+      .Cases("icelake-client", "icelake-server", "rocketlake", "tigerlake", true)
+      .Default(false);
+}
 
 std::string disabled_features() {
   const std::string given = environment::text("CUCORE_CPU_FEATURES").value_or("");

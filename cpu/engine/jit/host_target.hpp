@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace llvm {
 class TargetMachine;
@@ -19,6 +20,11 @@ struct HostTarget {
 /// CUCORE_CPU_FEATURES: "-a,-b", features of the host that code does not use. Empty: not set.
 /// Throws environment::Invalid unless it is a list of `-NAME` with features of this host.
 std::string disabled_features();
+
+/// Whether a processor, as LLVM names it, loads single lanes faster than with a gather: Intel's
+/// from Skylake to Tiger Lake. Since microcode of 2023 keeps gathers from leaking data ("gather
+/// data sampling"), one of eight numbers takes three times as long as eight loads.
+bool has_slow_gathers(std::string_view cpu);
 
 /// Detected once. Registers LLVM's native target.
 const HostTarget& host_target();

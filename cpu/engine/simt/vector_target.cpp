@@ -33,7 +33,8 @@ VectorTarget VectorTarget::of(const TargetMachine* machine) {
   target.preferred = target.lanes == 16 ? 16 : 8;
   target.wide_masks = avx512;
   target.masks = avx2;
-  target.gathers = avx512 || (avx2 && features->checkFeatures("+fast-gather"));
+  target.gathers = (avx512 || (avx2 && features->checkFeatures("+fast-gather"))) &&
+                   !features->checkFeatures("+prefer-no-gather");
   target.scatters = avx512;
   target.columns = true;
   return target;
