@@ -45,6 +45,7 @@ def numbers(root: Path = ROOT) -> str:
         row = measured["calls"][name]
         lines.append(f"| {meaning} | {row['driver']:.0f} | {row['ours']:.0f} | {row['NVIDIA']:.0f} |")
     records = [json.loads(path.read_text()) for path in sorted((folder / "kernels").glob("*.json"))]
+    records = [record for record in records if "-" not in record["target"]]  # not those of one generation of processors
     means = [f"{geometric_mean(record, 'ours'):.2f} with {record['title']}" for record in reversed(records)]
     others = [
         f"{side} {geometric_mean(record, side):.2f} with {record['title']}"

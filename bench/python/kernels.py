@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares kernels on the CPU device with native C++, PoCL and Numba's parallel CPU code; prints ratios.
 
-    python bench/python/kernels.py [--build FOLDER] [--rounds N] [--threads N] [--markdown FILE] [--set ten|more|all] [--avx2] [kernel ...]
+    python bench/python/kernels.py [--build FOLDER] [--rounds N] [--threads N] [--markdown FILE] [--set ten|more|all] [--avx2] [--generation NAME]
+                                  [kernel ...]
 
 With --markdown, cases and sides that this run has not measured keep their recorded ratios.
 
@@ -93,6 +94,7 @@ def main() -> int:
     parser.add_argument("--set", choices=["ten", "more", "all"], default="all")
     parser.add_argument("--markdown", type=Path, help="write the tables into this page too")
     parser.add_argument("--machine", default=platform.machine(), help="the processor, for the page")
+    parser.add_argument("--generation", help="record a column of its own, for this generation of processors")
     parser.add_argument("--ptx", type=Path, help="write the kernels' PTX there")
     parser.add_argument(
         "--times", action="store_true", help="processor times in milliseconds too (for work on one machine)"
@@ -157,7 +159,10 @@ def main() -> int:
         parts["compiling"] = page.compiled(compiling(driver, device.ptx.rstrip(b"\0").decode(), arguments.rounds))
         print("\n" + parts["compiling"])
     if arguments.markdown:
-        target = target_name(arguments.avx2)
+        target, title = target_name(arguments.avx2), TITLES[target_name(arguments.avx2)]
+        if arguments.generation:
+            target += "-" + arguments.generation.lower().replace(" ", "_")
+            title += f", {arguments.generation}"
         ratios = {
             row.key: {
                 side: round(row.times[side].over(row.times["native"]), 3) for side in row.times if side != "native"
@@ -166,7 +171,7 @@ def main() -> int:
         }
         here = records.Record(
             target,
-            TITLES[target],
+            title,
             about + (f"; {versions}" if versions else ""),
             date.today().isoformat(),
             ratios=ratios,

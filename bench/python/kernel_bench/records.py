@@ -15,6 +15,7 @@ ORDER = ("avx512", "avx2", "aarch64")
 @dataclass
 class Record:
     target: str
+    """One of ORDER; with `-NAME` behind it for a generation of processors that has a column of its own."""
     title: str
     """The heading of its column."""
     about: str
@@ -34,7 +35,13 @@ def geometric_mean(record: Record, keys: list[str], side: str = "ours") -> float
 
 def load(folder: Path = FOLDER) -> list[Record]:
     records = [Record(**json.loads(path.read_text())) for path in folder.glob("*.json")]
-    return sorted(records, key=lambda record: ORDER.index(record.target))
+    return sorted(records, key=lambda record: place(record.target))
+
+
+def place(target: str) -> tuple[str, int]:
+    """Of a column: first those without a generation of processors."""
+    instructions, _, generation = target.partition("-")
+    return generation, ORDER.index(instructions)
 
 
 def completed(record: Record, folder: Path = FOLDER) -> Record:
