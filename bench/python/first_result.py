@@ -81,7 +81,7 @@ launch(stream, config, kernel, ctypes.c_float(3), x, y, ctypes.c_uint64(n))
 result = array("f", bytes(4 * n))
 y.copy_to(result, stream=stream)
 stream.sync()
-assert result == array("f", [5]) * n
+assert result.tobytes() == (array("f", [5]) * n).tobytes()
 {END}"""
 
 

@@ -70,3 +70,19 @@ def test_a_program_that_launches_a_kernel_imports_no_network_and_no_typing() -> 
     )
     heavy = {"socket", "threading", "hashlib", "hmac", "typing", "enum", "multiprocessing", "numpy"}
     assert not heavy.intersection(modules)
+
+
+def test_a_warning_imports_no_paths() -> None:
+    """On a machine without a GPU, the first use of the driver warns."""
+    modules, _ = brought("cucore.warning")
+    assert not {"pathlib", "re", "urllib", "fnmatch"}.intersection(modules), modules
+
+
+def test_folders_of_the_package_are_attributes() -> None:
+    import cucore
+
+    folders = {name for name in dir(cucore) if name.endswith("_FOLDER")}
+    assert folders == {"LIBRARY_FOLDER", "CPU_DRIVER_FOLDER", "CUDART_FOLDER", "INCLUDE_FOLDER"}
+    assert all(getattr(cucore, name).is_dir() for name in folders - {"CPU_DRIVER_FOLDER", "CUDART_FOLDER"})
+    with pytest.raises(AttributeError, match="module 'cucore' has no attribute 'NO_FOLDER'"):
+        _ = cucore.NO_FOLDER
