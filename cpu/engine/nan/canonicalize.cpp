@@ -53,6 +53,12 @@ const CallInst* shuffle_of(const Value* v) {
   return result && result->getIndices()[0] == 0 ? shuffle(result->getAggregateOperand()) : nullptr;
 }
 
+/// x of `bitcast x`, if it has the type; else null.
+Value* number_of(Value* bits, const Type* type) {
+  auto* found = dyn_cast<BitCastInst>(bits);
+  return found && found->getSrcTy() == type ? found->getOperand(0) : nullptr;
+}
+
 enum class Origin { arithmetic, other, mixed };
 
 /// What contributes to a value.
@@ -80,9 +86,9 @@ Origin origin_of(Value* v, Sources& sources) {
       bits = moved->getArgOperand(0);
       sources.has_shuffles = true;
     }
-    auto* back = dyn_cast<BitCastInst>(bits);
-    if (back == nullptr || back->getSrcTy() != c->getType()) return Origin::mixed;
-    inputs.push_back(back->getOperand(0));
+    Value* number = number_of(bits, c->getType());
+    if (number == nullptr) return Origin::mixed;
+    inputs.push_back(number);
   } else if (auto* c = dyn_cast<ConstantFP>(v)) {
     return c->isNaN() ? Origin::mixed : Origin::other;
   } else if (isa<UndefValue, SIToFPInst, UIToFPInst>(v)) {
@@ -151,9 +157,8 @@ class NanFixer {
     LLVMContext& context = v->getContext();
     if (is_arithmetic(v)) return ConstantInt::getTrue(context);
     if (auto* bits = dyn_cast<BitCastInst>(v))
-      if (auto* back = dyn_cast<BitCastInst>(bits->getOperand(0));
-          back && back->getSrcTy() == bits->getType())
-        return is_from_arithmetic(back->getOperand(0));
+      if (Value* number = number_of(bits->getOperand(0), bits->getType()))
+        return is_from_arithmetic(number);
     if (!isa<PHINode, SelectInst>(v)) return ConstantInt::getFalse(context);
     if (Value* known = from_arithmetic_.lookup(v)) return known;
     if (auto* select = dyn_cast<SelectInst>(v)) {

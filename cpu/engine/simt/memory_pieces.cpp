@@ -67,10 +67,15 @@ class MemoryEmitter::Pieces {
            (match(&inst, m_c_Add(m_Specific(dividend_), product)) && *factor == -by &&
             is_quotient(*quotient));
   }
-  /// Whether one test shows that a clamp has no effect in any group.
-  [[nodiscard]] bool is_of_remainder(const Instruction& clamp) const {
+  /// The operand of a clamp that grows within a piece, and the other one.
+  [[nodiscard]] std::pair<Value*, Value*> value_and_bound(const Instruction& clamp) const {
     Value *value = clamp.getOperand(0), *bound = clamp.getOperand(1);
     if (stride(value) == 0) std::swap(value, bound);
+    return {value, bound};
+  }
+  /// Whether one test shows that a clamp has no effect in any group.
+  [[nodiscard]] bool is_of_remainder(const Instruction& clamp) const {
+    const auto [value, bound] = value_and_bound(clamp);
     return divides() && stride(value) != 0 && is_uniform(bound) && is_sum(value) &&
            stride(value) * static_cast<std::int64_t>(divisor_ - 1) >>
                    (value->getType()->getIntegerBitWidth() - 2) ==
@@ -247,15 +252,13 @@ void MemoryEmitter::find_pieces() {
 /// Requires that a clamp has no effect, whatever the remainder is.
 void MemoryEmitter::require_no_clamp(const Pieces& pieces, const MinMaxIntrinsic& clamp,
                                      const std::function<void(Value*)>& require) {
-  Value *value = clamp.getLHS(), *bound = clamp.getRHS();
-  if (pieces.stride(value) == 0) std::swap(value, bound);
+  const auto [value, bound] = pieces.value_and_bound(clamp);
   // The value at a remainder of zero.
   const std::function<Value*(Value*)> least = [&](Value* v) -> Value* {
     if (pieces.is_uniform(v)) return scalar(v);
     auto* inst = cast<Instruction>(v);
     if (pieces.is_remainder(*inst)) return Constant::getNullValue(v->getType());
-    if (is_clamp(*inst))  // it has no effect either
-      return least(inst->getOperand(pieces.stride(inst->getOperand(0)) == 0 ? 1 : 0));
+    if (is_clamp(*inst)) return least(pieces.value_and_bound(*inst).first);  // no effect either
     return copy_with(inst, {least(inst->getOperand(0)), least(inst->getOperand(1))});
   };
   Value *first = least(value), *limit = scalar(bound);
@@ -360,8 +363,7 @@ bool MemoryEmitter::load_pieces(LoadInst& load) {
       }
       if (is_clamp(*node) && pieces.stride(node) != 0) {
         const auto& clamp = cast<MinMaxIntrinsic>(*node);
-        Value *value = clamp.getLHS(), *bound = clamp.getRHS();
-        if (pieces.stride(value) == 0) std::swap(value, bound);
+        const auto [value, bound] = pieces.value_and_bound(clamp);
         if (pieces.is_of_remainder(*node)) {  // tested before
           known[node] = at(value);
           continue;
