@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -116,6 +117,7 @@ def synchronization(ours: Any, native: Any, count: int, rounds: int) -> dict[str
     """Of launches of one block per core, beside launches of one block: nanoseconds beyond the longest block of each launch (`ours`,
     `native`), by how much that block takes longer than one alone (`ours, slower`, ...), and what one takes (`one`)."""
     import numpy as np
+    from kernel_bench.measure import interleaved
 
     length = 2 + LAUNCHES
     records = ours.device.array(np.zeros((count, length), np.int64))
@@ -131,25 +133,29 @@ def synchronization(ours: Any, native: Any, count: int, rounds: int) -> dict[str
     }
     beyond: dict[str, list[float]] = {name: [] for name in runs}
     blocks: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(rounds + 1):
-        for name, run in list(runs.items())[:: 1 if turn % 2 == 0 else -1]:
-            records[:] = 0
-            time.sleep(0.02)  # OpenMP threads spin for a while
-            start = time.perf_counter_ns()
-            run()
-            launch = (time.perf_counter_ns() - start) / LAUNCHES
-            used = records[: 1 if name.endswith("one") else count]
-            if (used[:, 0] != LAUNCHES).any():
-                raise SystemExit(f"recorded_chain, {name}: a block did not run {LAUNCHES} times")
-            longest = float(used[:, 2:].max(axis=0).mean())
-            if turn > 0:  # the first is for warming up
-                blocks[name].append(longest)
-                beyond[name].append(launch - longest)
+
+    def measure(name: str) -> None:
+        records[:] = 0
+        start = time.perf_counter_ns()
+        runs[name]()
+        launch = (time.perf_counter_ns() - start) / LAUNCHES
+        used = records[: 1 if name.endswith("one") else count]
+        if (used[:, 0] != LAUNCHES).any():
+            raise SystemExit(f"recorded_chain, {name}: a block did not run {LAUNCHES} times")
+        longest = float(used[:, 2:].max(axis=0).mean())
+        blocks[name].append(longest)
+        beyond[name].append(launch - longest)
+
+    interleaved({name: partial(measure, name) for name in runs}, rounds)
     ours.device.free(records)
-    found = {"one": median(blocks["ours, one"])}
+
+    def more(times: dict[str, list[float]], side: str) -> float:
+        """By how much all take more than one, without the first run, which warms up."""
+        return median(times[side][1:]) - median(times[f"{side}, one"][1:])
+
+    found = {"one": median(blocks["ours, one"][1:])}
     for side in ("ours", "native"):
-        found[side] = median(beyond[side]) - median(beyond[f"{side}, one"])
-        found[f"{side}, slower"] = median(blocks[side]) - median(blocks[f"{side}, one"])
+        found |= {side: more(beyond, side), f"{side}, slower": more(blocks, side)}
     return found
 
 

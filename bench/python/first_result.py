@@ -135,9 +135,10 @@ def tables(found: dict[str, Any]) -> str:
         lines += [f"| of that, {side} | {wall[side]:.2f} |"]
     shown = list(found["phases"])
     lines += ["", "| phase, processor time | " + " | ".join(shown) + " |", "|---|" + "---|" * len(shown)]
-    base = found["phases"]["filled caches"]
-    for name in base:
-        cells = (f"{found['phases'][side][name] / base[next(iter(base))]:.2f}" for side in shown)
+    phases = found["phases"]["filled caches"]
+    import_numpy = next(iter(phases.values()))
+    for name in phases:
+        cells = (f"{found['phases'][side][name] / import_numpy:.2f}" for side in shown)
         lines += [f"| {name} | " + " | ".join(cells) + " |"]
     return "\n".join(lines)
 

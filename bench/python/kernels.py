@@ -159,7 +159,8 @@ def main() -> int:
         parts["compiling"] = page.compiled(compiling(driver, device.ptx.rstrip(b"\0").decode(), arguments.rounds))
         print("\n" + parts["compiling"])
     if arguments.markdown:
-        target, title = target_name(arguments.avx2), TITLES[target_name(arguments.avx2)]
+        target = target_name(arguments.avx2)
+        title = TITLES[target]
         if arguments.generation:
             target += "-" + arguments.generation.lower().replace(" ", "_")
             title += f", {arguments.generation}"
