@@ -17,7 +17,8 @@ class Module;
 
 namespace cucpu {
 
-/// A pass left code that LLVM's verifier rejects. `what()` names the pass.
+/// A pass left code that LLVM's verifier rejects, or that uses values nothing computes. `what()`
+/// names the pass.
 class InvalidCode : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -41,6 +41,10 @@ void InstructionEmitter::emit(Instruction& inst) {
         inst.getOpcode() == Instruction::URem || inst.getOpcode() == Instruction::SRem;
     return define(&inst, parts_.flow.divide_first_lane(inst, remainder));
   }
+  // The condition of such a select may differ between threads: there is no scalar for it.
+  if (auto* select = dyn_cast<SelectInst>(&inst);
+      select && select->getTrueValue() == select->getFalseValue())
+    return define(&inst, scalar(select->getTrueValue()));
   Instruction* copy = inst.clone();
   copy->setName(inst.getName());
   for (Use& operand : copy->operands()) operand.set(scalar(operand.get()));

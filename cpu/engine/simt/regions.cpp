@@ -150,6 +150,8 @@ Function* RegionEmitter::run() {
     entry_.CreateStore(entry_.getInt32(0), group_);
     entry_.CreateBr(parts_.strips.strip() ? parts_.strips.strip()->rows : regions_.front()->enter);
     run_on();
+    if (const Value* value = parts_.values.find_undefined())
+      raw_string_ostream{undefined_} << *value;
     // A new group starts with undefined slots and empty mask slots.
     for (auto& region : regions_)
       for (const Region* one : {region.get(), region->quick.get()}) {

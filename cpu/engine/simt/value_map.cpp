@@ -109,6 +109,14 @@ Value* ValueMap::vec(Value* v) {
   return value;
 }
 
+const Value* ValueMap::find_undefined() const {
+  for (const auto& [key, alloca] : slots_)
+    if (!alloca->use_empty() &&
+        all_of(alloca->users(), [](User* user) { return isa<LoadInst>(user); }))
+      return key.first;
+  return nullptr;
+}
+
 void ValueMap::clear_slots() {
   for (auto& [key, alloca] : slots_)
     b_.CreateStore(PoisonValue::get(alloca->getAllocatedType()), alloca);

@@ -51,6 +51,9 @@ class ValueMap : public EmitterPart {
   llvm::AllocaInst* slot(Value*, bool vector);
   Value* load_slot(Value*, bool vector);
   void store_slot(Value*, bool vector, Value*);
+  /// A value that block code reads from its slot and never stores there, or null: a defect of the
+  /// emitter. Before clear_slots().
+  [[nodiscard]] const Value* find_undefined() const;
   void clear_slots();  ///< Emits stores of poison to all slots.
 
  private:

@@ -352,7 +352,9 @@ BlockCode vectorize(Function& thread, const Options& options) {
     return code;
   }
   count(flow, full, report);
-  code.function = Emitter{plan, thread, report}.run();
+  Emitter emitter{plan, thread, report};
+  code.function = emitter.run();
+  code.undefined = emitter.undefined();
   code.scratch_bytes = report.scratch_bytes;
   return code;
 }

@@ -62,6 +62,7 @@ struct Report {
 struct BlockCode {
   llvm::Function* function =
       nullptr;  ///< void(BlockContext*), in the module of the thread code; null: see report.refusal
+  std::string undefined;  ///< an instruction that `function` uses and does not compute: a defect
   std::size_t scratch_bytes = 0;  ///< what BlockContext::scratch must offer
   bool reduced = false;           ///< a large kernel: only the fast passes of the block stage run
   bool baseline = false;  ///< baseline tier: reduced, and code generation without optimization

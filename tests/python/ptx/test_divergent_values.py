@@ -318,3 +318,28 @@ def test_warp_operations_on_both_sides_of_a_branch_have_their_own_predicates() -
         program.run("sides", 1, 32, given, out)
         rest = np.uint32(0x80000000) if equal or len(set((given[:31] & 4).tolist())) == 1 else np.uint32(0)
         assert out[31] == 0x80000001 and np.all(out[:31] == rest)
+
+
+def test_choice_between_equal_values_needs_no_condition() -> None:
+    # LLVM turns the store in a turn of the unrolled loop into a choice between 0 and 0.
+    program = Program("""
+    extern "C" __global__ void equal(const int* in, unsigned long long* zeros, unsigned long long* starts) {
+      const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+      const int start = threadIdx.x & 3;
+      #pragma unroll
+      for (int i = start - 1; i >= 0; --i) {
+        zeros[t * 4] = 0;
+        if (in[0] != 0) continue;
+        break;
+      }
+      starts[t] = start;
+    }
+    """)
+    for block in (4, 32, 64):
+        start = np.arange(3 * block, dtype=np.uint64) % 4
+        for given in (0, 1):
+            zeros, starts = np.full(3 * block * 4, 7, np.uint64), np.zeros(3 * block, np.uint64)
+            program.run("equal", 3, block, np.full(1, given, np.int32), zeros, starts)
+            expected = np.full((3 * block, 4), 7, np.uint64)
+            expected[start != 0, 0] = 0
+            assert np.array_equal(zeros, expected.ravel()) and np.array_equal(starts, start)
