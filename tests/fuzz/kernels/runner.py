@@ -198,7 +198,7 @@ class Slot:
         modes = [mode] if batch.language == "cuda" else ["W=1", mode]
         try:
             _, wrong = self.all_modes("programs", Batch(batch.language, [program], batch.options), modes)
-        except Unusable:
+        except (Unusable, Crash):  # also a smaller program that the generator's model cannot compute
             return False
         return first_line(wrong.get(0, {}).get(mode, ("", b""))[0]) == first_line(text)
 
