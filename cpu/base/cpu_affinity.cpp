@@ -60,4 +60,20 @@ void use_process_cpus() noexcept {
   }
 }
 
+void move_beside(int cpu, unsigned number) noexcept {
+  if (cpu < 0) return;
+  const cpu_set_t all = thread_cpus(0);
+  const int others = CPU_COUNT(&all) - (CPU_ISSET(cpu, &all) ? 1 : 0);
+  if (others <= 0) return;
+  int to = cpu;
+  for (unsigned left = number % static_cast<unsigned>(others) + 1; left != 0;) {
+    to = (to + 1) % CPU_SETSIZE;
+    if (to != cpu && CPU_ISSET(to, &all)) --left;
+  }
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(to, &one);
+  if (sched_setaffinity(0, sizeof one, &one) == 0) sched_setaffinity(0, sizeof all, &all);
+}
+
 }  // namespace cucpu

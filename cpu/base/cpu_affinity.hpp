@@ -19,4 +19,8 @@ unsigned usable_cores();
 /// that created it.
 void use_process_cpus() noexcept;
 
+/// Moves the calling thread to one of its CPUs other than `cpu`, if it has another: threads with
+/// successive numbers to successive ones. It may go elsewhere later. Nothing if `cpu` is negative.
+void move_beside(int cpu, unsigned number) noexcept;
+
 }  // namespace cucpu

@@ -21,6 +21,21 @@ inline void relax() noexcept {
 #endif
 }
 
+/// Whether a worker that has nothing to do spins before it sleeps: until it has spun a few times
+/// for nothing, and again once work comes soon after it fell asleep. A worker that spins in vain
+/// takes the core from other libraries, and from its own next work: whoever sleeps gets a core at
+/// once when woken, whoever has spun waits for its turn.
+class SpinBudget {
+ public:
+  [[nodiscard]] bool is_left() const noexcept { return spins_ != 0; }
+  void spend() noexcept { --spins_; }
+  void refill() noexcept { spins_ = kMost; }
+
+ private:
+  static constexpr unsigned kMost = 3;
+  unsigned spins_ = kMost;
+};
+
 /// Gives work to workers that have just been busy without a system call. A worker waits on a cache
 /// line of its own, and tells there that it does: many workers that end a grid at the same time
 /// would wait for each other if they counted themselves in one place.

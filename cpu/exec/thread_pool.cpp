@@ -7,7 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "cpu/base/cpu_affinity.hpp"
 #include "cpu/base/numa.hpp"
+#include "cpu/base/time_slice.hpp"
 #include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/exec/execution_context.hpp"
 #include "cpu/exec/stream.hpp"
@@ -21,7 +23,7 @@ __attribute__((tls_model("initial-exec"))) thread_local Task* t_task = nullptr;
 
 // How long an idle worker spins before it sleeps: longer than the time between two launches of a
 // program.
-constexpr auto kSpin = std::chrono::microseconds{100};
+constexpr std::chrono::nanoseconds kSpin{100'000};
 // When all workers are busy for this long while work waits, one more worker starts. Otherwise a
 // kernel that waits for another stream would hang, which a GPU with room for both runs.
 constexpr auto kStarved = std::chrono::milliseconds{5};
@@ -68,8 +70,12 @@ void ThreadPool::Lock::lock() {
 
 void ThreadPool::Lock::unlock() {
   lock_.unlock();
+  if (to_wake_ == nullptr) return;
+  const int cpu = sched_getcpu();
+  if (!t_worker) pool_.program_cpu_.store(cpu, std::memory_order_relaxed);
   for (Sleeper* sleeper = std::exchange(to_wake_, nullptr); sleeper != nullptr;) {
     Sleeper* const next = sleeper->next;  // it may sleep again once it is woken
+    sleeper->waker_cpu = cpu;
     sleeper->is_woken.store(1, std::memory_order_release);
     sleeper->is_woken.notify_one();
     sleeper = next;
@@ -90,7 +96,8 @@ void ThreadPool::configure(unsigned threads, unsigned cores) {
 void ThreadPool::spawn(bool extra) {
   start_detached_thread("cucore-worker", [this, extra, number = alive_.load(), all = target_] {
     stay_on_node(number, all);
-    worker(extra);
+    use_short_time_slice();
+    worker(number, extra);
   });
   ++alive_;
   ++waking_;
@@ -276,7 +283,7 @@ bool ThreadPool::should_look() const noexcept {
   return until == 0 || now_ns() >= until;
 }
 
-bool ThreadPool::stand_by(unsigned place) noexcept {
+bool ThreadPool::stand_by(unsigned place, SpinBudget& budget) noexcept {
   for (;;) {
     const bool looks = !has_looker_.load(std::memory_order_relaxed) && !has_looker_.exchange(true);
     const std::uint32_t posts = posts_.load(std::memory_order_relaxed);
@@ -288,6 +295,7 @@ bool ThreadPool::stand_by(unsigned place) noexcept {
         posts != posts_.load(std::memory_order_relaxed))
       continue;
     if (message <= kLook) return message == kLook;
+    budget.refill();
     if (looks && work_.load() != 0) {  // somebody else has to look
       Lock lock{*this};
       wake(1, lock);
@@ -300,9 +308,10 @@ bool ThreadPool::stand_by(unsigned place) noexcept {
   }
 }
 
-void ThreadPool::worker(bool extra) noexcept {
+void ThreadPool::worker(unsigned number, bool extra) noexcept {
   t_worker = true;
   Sleeper sleeper;
+  SpinBudget budget;
   Lock lock{*this};
   --waking_;
   for (;;) {
@@ -324,21 +333,30 @@ void ThreadPool::worker(bool extra) noexcept {
       return;
     }
     if (const std::uint64_t free = places_ & ~taken_places_.load(std::memory_order_relaxed);
-        free != 0) {
+        free != 0 && budget.is_left()) {
       const auto place = static_cast<unsigned>(std::countr_zero(free));
       taken_places_.fetch_or(std::uint64_t{1} << place, std::memory_order_relaxed);
       lock.unlock();
-      const bool found = stand_by(place);
+      const bool found = stand_by(place, budget);
       lock.lock();
       taken_places_.fetch_and(~(std::uint64_t{1} << place), std::memory_order_relaxed);
-      if (found || work_.load(std::memory_order_relaxed) != 0) continue;
+      if (found || work_.load(std::memory_order_relaxed) != 0) {
+        budget.refill();
+        continue;
+      }
+      budget.spend();
     }
     if (work_.load(std::memory_order_relaxed) != 0) continue;
     sleeper.is_woken.store(0, std::memory_order_relaxed);
     sleeper.next = std::exchange(sleepers_, &sleeper);
     ++sleeping_;
     lock.unlock();
+    const std::int64_t since = now_ns();
     sleeper.is_woken.wait(0, std::memory_order_acquire);
+    // When no core is idle, the scheduler puts a worker where the thread runs that wakes it.
+    if (sched_getcpu() == sleeper.waker_cpu)
+      move_beside(program_cpu_.load(std::memory_order_relaxed), number);
+    if (now_ns() - since < kSpin.count()) budget.refill();
     lock.lock();
     --waking_;  // who comes too late for a short grid spins, so that the next one finds it
   }

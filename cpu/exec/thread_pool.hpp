@@ -143,6 +143,7 @@ class ThreadPool {
   /// wake at the same time would have to wait for the lock, and sleep again.
   struct Sleeper {
     std::atomic<std::uint32_t> is_woken{0};
+    int waker_cpu = -1;  ///< where the thread runs that wakes it
     Sleeper* next = nullptr;
   };
 
@@ -169,7 +170,7 @@ class ThreadPool {
     std::unique_lock<std::mutex> lock_;
     Sleeper* to_wake_ = nullptr;
   };
-  void worker(bool extra) noexcept;
+  void worker(unsigned number, bool extra) noexcept;
   void monitor() noexcept;
   bool take_work(Lock& lock, Task*& task, Ref<GridRun>& grid);
   using Shared = std::list<Ref<GridRun>>;
@@ -184,7 +185,7 @@ class ThreadPool {
   bool share(const Ref<GridRun>& run, Lock& lock) noexcept;
   /// Runs grids that other threads send. True when there is other work, false when nothing came for
   /// a while.
-  bool stand_by(unsigned place) noexcept;
+  bool stand_by(unsigned place, SpinBudget& budget) noexcept;
   /// Whether a worker should take work now.
   [[nodiscard]] bool should_look() const noexcept;
   unsigned helpers_for(const GridRun& run) const noexcept;
@@ -229,6 +230,7 @@ class ThreadPool {
   unsigned sleeping_ = 0;                // of sleepers_
   unsigned waking_ = 0;  // workers that have been created or woken and have not come yet
   std::atomic<std::int64_t> host_comes_until_{0};  // see post(); 0: workers look at once
+  std::atomic<int> program_cpu_{-1};  // where a thread of the program last woke a worker
   StandbyWorkers standby_;
   std::uint64_t places_ = 0;                    // of standby_, as bits
   std::atomic<std::uint64_t> taken_places_{0};  // of them; written with the lock held

@@ -12,12 +12,23 @@
 
 namespace {
 
+using cucpu::driver::SpinBudget;
 using cucpu::driver::StandbyWorkers;
 using cucpu::driver::ThreadPool;
 using namespace std::chrono_literals;
 
 constexpr unsigned kPlaces = StandbyWorkers::kPlaces;
 constexpr auto kOnlyMessages = [] { return false; };
+
+TEST(SpinBudget, IsUsedUpBySpinsForNothing) {
+  SpinBudget budget;
+  unsigned spins = 0;
+  for (; budget.is_left(); ++spins) budget.spend();
+  EXPECT_GE(spins, 1U);
+  budget.refill();
+  for (; budget.is_left(); --spins) budget.spend();
+  EXPECT_EQ(spins, 0U);
+}
 
 TEST(StandbyWorkers, WithoutAWaitingWorkerNoneIsChosen) {
   StandbyWorkers workers;
