@@ -5,8 +5,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
+
 namespace cucpu {
 namespace {
+
+// The shortest that the scheduler accepts.
+constexpr std::chrono::nanoseconds kTimeSlice = std::chrono::microseconds{100};
 
 /// The parameters of sched_setattr(2), which glibc declares from 2.41 on.
 struct SchedulingAttributes {
@@ -26,7 +32,7 @@ void use_short_time_slice() noexcept {
   SchedulingAttributes attributes;
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
   if (attributes.policy != SCHED_OTHER && attributes.policy != SCHED_BATCH) return;
-  attributes.runtime = std::chrono::nanoseconds{kShortTimeSlice}.count();
+  attributes.runtime = kTimeSlice.count();
   // A system that forbids this leaves the slices of all threads equal.
   (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }

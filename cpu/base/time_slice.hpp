@@ -2,13 +2,7 @@
 // cpu/base/time_slice.hpp: how long threads of this library run before others of the process may.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-
 namespace cucpu {
-
-/// What the scheduler uses for threads with short turns: the shortest that it accepts.
-constexpr std::chrono::microseconds kShortTimeSlice{100};
 
 /// Asks the scheduler for short and early turns of the calling thread, with the same share of the
 /// processor: a worker that wakes up then gets the processor at once, although a thread of the

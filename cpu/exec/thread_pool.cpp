@@ -23,7 +23,7 @@ __attribute__((tls_model("initial-exec"))) thread_local Task* t_task = nullptr;
 
 // How long an idle worker spins before it sleeps: longer than the time between two launches of a
 // program.
-constexpr std::chrono::nanoseconds kSpin{100'000};
+constexpr auto kSpin = std::chrono::microseconds{100};
 // When all workers are busy for this long while work waits, one more worker starts. Otherwise a
 // kernel that waits for another stream would hang, which a GPU with room for both runs.
 constexpr auto kStarved = std::chrono::milliseconds{5};
@@ -356,7 +356,7 @@ void ThreadPool::worker(unsigned number, bool extra) noexcept {
     // When no core is idle, the scheduler puts a worker where the thread runs that wakes it.
     if (sched_getcpu() == sleeper.waker_cpu)
       move_beside(program_cpu_.load(std::memory_order_relaxed), number);
-    if (now_ns() - since < kSpin.count()) budget.refill();
+    if (std::chrono::nanoseconds{now_ns() - since} < kSpin) budget.refill();
     lock.lock();
     --waking_;  // who comes too late for a short grid spins, so that the next one finds it
   }
