@@ -239,8 +239,8 @@ void vectorize_thread(C& c) {
     copy->eraseFromParent();
   }
   c.refusal = c.block.report.refusal;
-  if (!c.block.undefined.empty())
-    throw InvalidCode{"invalid code after vectorize: nothing computes" + c.block.undefined};
+  if (const std::string& value = c.block.report.undefined; !value.empty())
+    throw InvalidCode{"invalid code after vectorize: nothing computes" + value};
   if (!c.block.function) return;
   thread->eraseFromParent();
   c.function = c.block.function;

@@ -48,8 +48,6 @@ class Emitter {
 
   /// The block function, or null when something cannot be expressed (Report::refusal).
   llvm::Function* run() { return parts_.regions.run(); }
-  /// An instruction that the block function uses and does not compute; empty if it is correct.
-  [[nodiscard]] const std::string& undefined() const { return parts_.regions.undefined(); }
 
  private:
   EmitterParts parts_;

@@ -151,7 +151,7 @@ Function* RegionEmitter::run() {
     entry_.CreateBr(parts_.strips.strip() ? parts_.strips.strip()->rows : regions_.front()->enter);
     run_on();
     if (const Value* value = parts_.values.find_undefined())
-      raw_string_ostream{undefined_} << *value;
+      raw_string_ostream{report_.undefined} << *value;
     // A new group starts with undefined slots and empty mask slots.
     for (auto& region : regions_)
       for (const Region* one : {region.get(), region->quick.get()}) {

@@ -43,7 +43,6 @@ class RegionEmitter : public EmitterPart {
 
   /// Emits the block function; null when something cannot be expressed (Report::refusal).
   llvm::Function* run();
-  [[nodiscard]] const std::string& undefined() const { return undefined_; }
 
   [[nodiscard]] const std::vector<std::unique_ptr<Region>>& all() const { return regions_; }
   [[nodiscard]] Region* current() const { return region_; }
@@ -103,7 +102,6 @@ class RegionEmitter : public EmitterPart {
   /// Offsets in scratch memory of arrays with an element per group, by the first of their class.
   llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t> arrays_;
   std::size_t scratch_bytes_ = 0;
-  std::string undefined_;
   /// Values that are uniform over the block: the value, and what the region leaves.
   llvm::DenseMap<Value*, std::pair<llvm::AllocaInst*, llvm::AllocaInst*>> block_values_;
   /// A load that runs once for all groups (block_loads.hpp); `made` where the first group runs it.

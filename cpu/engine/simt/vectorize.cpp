@@ -352,9 +352,7 @@ BlockCode vectorize(Function& thread, const Options& options) {
     return code;
   }
   count(flow, full, report);
-  Emitter emitter{plan, thread, report};
-  code.function = emitter.run();
-  code.undefined = emitter.undefined();
+  code.function = Emitter{plan, thread, report}.run();
   code.scratch_bytes = report.scratch_bytes;
   return code;
 }

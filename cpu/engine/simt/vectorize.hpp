@@ -38,7 +38,8 @@ struct Options {
 /// How a kernel was vectorized, for CUCORE_CPU_REPORT. Counts are static: instructions of the
 /// thread code.
 struct Report {
-  std::string refusal;  ///< why there is no block code; empty if there is
+  std::string refusal;    ///< why there is no block code; empty if there is
+  std::string undefined;  ///< an instruction that block code uses and does not compute: a defect
   unsigned width = 0;
   unsigned groups = 0;        ///< lane groups of a block
   unsigned regions = 0;       ///< 1 without barriers
@@ -62,7 +63,6 @@ struct Report {
 struct BlockCode {
   llvm::Function* function =
       nullptr;  ///< void(BlockContext*), in the module of the thread code; null: see report.refusal
-  std::string undefined;  ///< an instruction that `function` uses and does not compute: a defect
   std::size_t scratch_bytes = 0;  ///< what BlockContext::scratch must offer
   bool reduced = false;           ///< a large kernel: only the fast passes of the block stage run
   bool baseline = false;  ///< baseline tier: reduced, and code generation without optimization
