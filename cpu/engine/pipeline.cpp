@@ -55,6 +55,7 @@
 #include "cpu/engine/simt/recover_divisions.hpp"
 #include "cpu/engine/simt/reroll.hpp"
 #include "cpu/engine/simt/unroll_barrier_loops.hpp"
+#include "cpu/engine/simt/unroll_tile_loops.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/engine/translate/passes.hpp"
 #include "cpu/trace/trace.hpp"
@@ -424,6 +425,8 @@ constexpr Pass kBlock[] = {
     {"find-loops", analysis(find_loops), kOptimized},
     {"simplifycfg", llvm_function<lp::simplifycfg_switch_to_icmp>, kLoops},
     {"instcombine", llvm_function<lp::instcombine>, kLoops},
+    {"unroll-tile-loops", analysis([](C& c) { simt::unroll_tile_loops(*c.function, *c.analyses); }),
+     kLoops},
     {"indvars+simple-loop-unswitch+loop-unroll-full",
      llvm_function<lp::indvars_unswitch_unroll_full>, kLoops},
     {"gvn", llvm_function<lp::gvn>, kOptimized},

@@ -109,11 +109,11 @@ Value* EmitterPart::lane_of(Value* spilled, Value* lane, Type* type) {
   return flag ? b_.CreateICmpNE(value, b_.getInt32(0)) : value;
 }
 
-void EmitterPart::for_each_lane(const std::function<void(Value* lane)>& body) {
-  for_each_lane(mask() ? b_.CreateZExt(bits(mask()), b_.getInt64Ty()) : nullptr, body);
+BranchInst* EmitterPart::for_each_lane(const std::function<void(Value* lane)>& body) {
+  return for_each_lane(mask() ? b_.CreateZExt(bits(mask()), b_.getInt64Ty()) : nullptr, body);
 }
 
-void EmitterPart::for_each_lane(Value* on, const std::function<void(Value* lane)>& body) {
+BranchInst* EmitterPart::for_each_lane(Value* on, const std::function<void(Value* lane)>& body) {
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* loop = new_block("lane");
   BasicBlock* after = new_block("lanes.done");
@@ -137,8 +137,9 @@ void EmitterPart::for_each_lane(Value* on, const std::function<void(Value* lane)
     more = b_.CreateICmpNE(following, b_.getInt64(width_));
   }
   at->addIncoming(following, b_.GetInsertBlock());
-  b_.CreateCondBr(more, loop, after);
+  BranchInst* latch = b_.CreateCondBr(more, loop, after);
   b_.SetInsertPoint(after);
+  return latch;
 }
 
 }  // namespace cucpu::simt

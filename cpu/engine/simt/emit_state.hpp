@@ -98,10 +98,10 @@ class EmitterPart {
   Value* blend_lanes(Value* mask, Value* yes, Value* no);
   Value* spill(Value* vector, const llvm::Twine& name);  ///< To memory, for access by lane number.
   Value* lane_of(Value* spilled, Value* lane, llvm::Type*);
-  /// Emits a loop that runs `body` once for each lane that is on.
-  void for_each_lane(const std::function<void(Value* lane)>& body);
+  /// Emits a loop that runs `body` once for each lane that is on. Returns its latch.
+  llvm::BranchInst* for_each_lane(const std::function<void(Value* lane)>& body);
   /// The same for the bits of `on` (i64), at least one of which is set.
-  void for_each_lane(Value* on, const std::function<void(Value* lane)>& body);
+  llvm::BranchInst* for_each_lane(Value* on, const std::function<void(Value* lane)>& body);
   /// Kernels that cannot be expressed take the scalar path. The first reason is reported.
   void refuse(const llvm::Twine& why) {
     if (report_.refusal.empty()) report_.refusal = why.str();

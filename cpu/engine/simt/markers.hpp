@@ -65,5 +65,7 @@ inline llvm::CallInst* barrier_at_end(llvm::BasicBlock& block) {
 
 /// Loop metadata (`llvm.loop`): the loop is short and needs no safepoint poll.
 inline constexpr const char* kShortLoop = "cucpu.short";
+/// The groups of the loop load a tile whose rows have a constant length (memory_pieces.cpp).
+inline constexpr const char* kTileLoop = "cucpu.tile";
 
 }  // namespace cucpu::simt

@@ -41,6 +41,8 @@ class MemoryEmitter : public EmitterPart {
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
   /// The value in the highest lane that is on.
   Value* last_lane(Value* v);
+  /// Whether the thread code loads a tile whose rows have a constant length (memory_pieces.cpp).
+  static bool loads_tile(llvm::Function& thread, const Shapes& full, unsigned width);
   void begin_block() {
     pending_prefetches_.clear();
     lane_words_.clear();
@@ -112,7 +114,9 @@ class MemoryEmitter : public EmitterPart {
   unsigned extensions_in(Value* v, unsigned depth = 0) const;
   Value* contiguous(Value* pointer, std::int64_t size);
   Value* load_within_pages(llvm::Type*, Value* first, std::int64_t size, llvm::Align);
-  void emit_prefetch(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);  // prefetch.cpp
+  // prefetch.cpp
+  void emit_prefetch(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);
+  void prefetch_for_later_block(Value* start, const llvm::LoadInst&);
 
   llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> late_;
   Prefetches prefetches_;

@@ -102,10 +102,12 @@ Value* MemoryEmitter::active_pointers(Value* pointer) {
 Value* MemoryEmitter::gather_by_loop(LoadInst& load, Type* type, Align align) {
   auto address = addresses_of(load.getPointerOperand());
   AllocaInst* results = temporary(slot_type(type), "loaded");
-  for_each_lane([&](Value* lane) {
+  // Unrolled, code that runs rarely would be most of the kernel: it would take longer to compile,
+  // and the code around it would lack registers.
+  parts_.regions.leave_as_it_is(for_each_lane([&](Value* lane) {
     Value* value = b_.CreateAlignedLoad(type, address(lane), align, load.isVolatile());
     b_.CreateStore(value, b_.CreateInBoundsGEP(type, results, lane));
-  });
+  }));
   return b_.CreateLoad(results->getAllocatedType(), results);
 }
 

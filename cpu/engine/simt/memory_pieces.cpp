@@ -36,8 +36,8 @@ bool is_clamp(const Instruction& inst) { return isa<MinMaxIntrinsic>(inst); }
 /// strided if clamps have no effect: `strides_` says by how much.
 class MemoryEmitter::Pieces {
  public:
-  Pieces(const Plan& plan, LoadInst& load)
-      : full_{plan.full}, width_{plan.lanes.width}, block_{load.getParent()} {
+  Pieces(const Shapes& full, unsigned width, LoadInst& load)
+      : full_{full}, width_{width}, block_{load.getParent()} {
     const std::uint64_t size =
         load.getModule()->getDataLayout().getTypeStoreSize(load.getType()).getFixedValue();
     const auto stride = visit(load.getPointerOperand());
@@ -228,25 +228,35 @@ class MemoryEmitter::Pieces {
   SmallVector<Instruction*, 16> nodes_;
 };
 
+static bool may_be_in_pieces(const LoadInst& load, const Shapes& full) {
+  if (!load.isSimple() || full[load.getPointerOperand()].kind != Shape::Varying) return false;
+  const DataLayout& layout = load.getModule()->getDataLayout();
+  const std::uint64_t size = layout.getTypeStoreSize(load.getType()).getFixedValue();
+  return isPowerOf2_64(size) && size <= 8 && load.getAlign().value() >= size &&
+         layout.getTypeSizeInBits(load.getType()) == 8 * size;
+}
+
 void MemoryEmitter::find_pieces() {
   if (plan_.baseline) return;
   for (BasicBlock* block : plan_.flow.order)
     for (Instruction& inst : *block) {
       auto* load = dyn_cast<LoadInst>(&inst);
-      if (!load || !load->isSimple() ||
-          plan_.full[load->getPointerOperand()].kind != Shape::Varying)
-        continue;
-      const std::uint64_t size =
-          module_.getDataLayout().getTypeStoreSize(load->getType()).getFixedValue();
-      if (!isPowerOf2_64(size) || size > 8 || load->getAlign().value() < size ||
-          module_.getDataLayout().getTypeSizeInBits(load->getType()) != 8 * size)
-        continue;
-      const Pieces pieces{plan_, *load};
+      if (!load || !may_be_in_pieces(*load, plan_.full)) continue;
+      const Pieces pieces{plan_.full, width_, *load};
       if (!pieces.found()) continue;
       in_pieces_.insert(load);
       for (Instruction* node : pieces.nodes())
         if (!parts_.values.needs_slot(node)) of_pieces_.insert(node);
     }
+}
+
+bool MemoryEmitter::loads_tile(Function& thread, const Shapes& full, unsigned width) {
+  return any_of(instructions(thread), [&](Instruction& inst) {
+    auto* load = dyn_cast<LoadInst>(&inst);
+    if (!load || !may_be_in_pieces(*load, full)) return false;
+    const Pieces pieces{full, width, *load};
+    return pieces.found() && pieces.divides();
+  });
 }
 
 /// Requires that a clamp has no effect, whatever the remainder is.
@@ -277,7 +287,8 @@ void MemoryEmitter::require_no_clamp(const Pieces& pieces, const MinMaxIntrinsic
 bool MemoryEmitter::load_pieces(LoadInst& load) {
   if (mask() || parts_.partial.edge() || !in_pieces_.contains(&load)) return false;
   constexpr std::uint64_t kPage = 4096;
-  const Pieces pieces{plan_, load};
+  const Pieces pieces{plan_.full, width_, load};
+  if (pieces.divides()) parts_.regions.mark_tile_loop();
   Type* const type = load.getType();
   Type* const all = vector_type(type);
   const auto size = static_cast<std::uint64_t>(module_.getDataLayout().getTypeStoreSize(type));
@@ -397,6 +408,7 @@ bool MemoryEmitter::load_pieces(LoadInst& load) {
   Value* low =
       address(false, turn ? b_.CreateSub(least(width_), b_.getInt64(1)) : b_.getInt64(width_ - 1));
   branch("piece");
+  prefetch_for_later_block(low, load);
   const ValueMap::Known of_low = parts_.values.known();
   SmallVector<std::pair<Value*, BasicBlock*>, 3> loaded;
   const auto done = [&](Value* value) {
@@ -409,6 +421,7 @@ bool MemoryEmitter::load_pieces(LoadInst& load) {
     b_.SetInsertPoint(two);
     Value* high = address(true, b_.CreateSub(b_.getInt64(width_ - 1), least(width_ - 1)));
     high = lane_pointer(high, width_ - 1, -static_cast<std::int64_t>(size));
+    prefetch_for_later_block(high, load);
     // Lanes of the other piece are loaded too, where they lie in the same page.
     const bool masked = plan_.target.has_masked_access(*type);
     if (!masked)

@@ -6,6 +6,8 @@
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "cpu/engine/simt/emitter.hpp"
@@ -136,6 +138,92 @@ Prefetches find_prefetches(const Flow& flow, const Shapes& full, unsigned width)
   return found;
 }
 
+namespace {
+
+/// By how many bytes an address grows from one block to its neighbor in x. Clamps count as if they
+/// had no effect, so the result is a hint.
+class BlockGrowth {
+ public:
+  /// Nullopt: not known.
+  std::optional<std::int64_t> of(const Value* value) {
+    constexpr unsigned kMostValues = 64;
+    const auto* inst = dyn_cast<Instruction>(value);
+    if (!inst) return 0;
+    const auto [found, fresh] = known_.try_emplace(inst, std::nullopt);
+    if (!fresh) return found->second;
+    if (known_.size() > kMostValues) return {};
+    const auto growth = find(*inst);
+    return known_[inst] = growth;
+  }
+
+ private:
+  std::optional<std::int64_t> find(const Instruction& inst) {
+    switch (inst.getOpcode()) {
+      case Instruction::PHI:  // an index of a loop: what it begins with
+        for (const Value* incoming : cast<PHINode>(inst).incoming_values())
+          if (const auto growth = of(incoming)) return growth;
+        return {};
+      case Instruction::Add:
+      case Instruction::Or:
+        return sum(inst.getOperand(0), inst.getOperand(1));
+      case Instruction::Mul:
+      case Instruction::Shl:
+        if (const auto* by = dyn_cast<ConstantInt>(inst.getOperand(1));
+            by && by->getBitWidth() <= 64)
+          return times(of(inst.getOperand(0)),
+                       inst.getOpcode() == Instruction::Mul
+                           ? by->getSExtValue()
+                           : std::int64_t{1} << std::min<std::uint64_t>(by->getZExtValue(), 62));
+        break;
+      case Instruction::SExt:
+      case Instruction::ZExt:
+      case Instruction::Trunc:
+      case Instruction::IntToPtr:
+      case Instruction::PtrToInt:
+        return of(inst.getOperand(0));
+      case Instruction::GetElementPtr: {
+        const auto& gep = cast<GetElementPtrInst>(inst);
+        if (gep.getNumIndices() != 1) return {};
+        const auto size = static_cast<std::int64_t>(
+            inst.getModule()->getDataLayout().getTypeAllocSize(gep.getSourceElementType()));
+        const auto base = of(inst.getOperand(0)), index = times(of(inst.getOperand(1)), size);
+        return base && index ? std::optional{*base + *index} : std::nullopt;
+      }
+      case Instruction::Call:
+        if (const StringRef name = marker_name(&inst); !name.empty())
+          return name == "sreg.ctaid.x" ? 1 : 0;
+        return isa<MinMaxIntrinsic>(inst) ? sum(inst.getOperand(0), inst.getOperand(1))
+                                          : std::nullopt;
+      case Instruction::Load:
+        return is_parameter_load(cast<LoadInst>(inst)) ? std::optional<std::int64_t>{0}
+                                                       : std::nullopt;
+      default:
+        break;
+    }
+    // Anything else, of values that are the same in all blocks of a row.
+    for (const Value* operand : inst.operands())
+      if (of(operand) != 0) return {};
+    return 0;
+  }
+
+  std::optional<std::int64_t> sum(const Value* a, const Value* b) {
+    const auto left = of(a), right = of(b);
+    return left && right ? std::optional{*left + *right} : std::nullopt;
+  }
+
+  static std::optional<std::int64_t> times(std::optional<std::int64_t> growth, std::int64_t by) {
+    constexpr std::int64_t kMost = 1 << 24;  // no stride of a matrix; small enough for sums
+    if (!growth || std::abs(*growth) >= kMost || std::abs(by) >= kMost) return {};
+    const std::int64_t product = *growth * by;
+    return std::abs(product) < kMost ? std::optional{product} : std::nullopt;
+  }
+
+  /// Nullopt also while a growth is computed.
+  DenseMap<const Value*, std::optional<std::int64_t>> known_;
+};
+
+}  // namespace
+
 // Moves the computation of an address before an instruction of its block; returns false where that
 // is impossible.
 static bool hoist(Value* value, Instruction* before) {
@@ -181,6 +269,19 @@ void MemoryEmitter::emit_prefetch(LoadInst& load, LoadInst* made, std::uint64_t 
     }
   }
   pending_prefetches_.clear();
+}
+
+// The rows of a tile are more streams than the hardware prefetcher follows, each of which continues
+// in the tile of the next block. `start`: an address that a lane group loads from.
+void MemoryEmitter::prefetch_for_later_block(Value* start, const LoadInst& load) {
+  constexpr std::int64_t kBlocks = 4, kMostBytes = 1024;
+  if (!is_x86(*state_.function)) return;
+  const auto growth = BlockGrowth{}.of(load.getPointerOperand());
+  if (!growth || *growth == 0 || std::abs(*growth) > kMostBytes) return;
+  Value* ahead = b_.CreateGEP(b_.getInt8Ty(), start,
+                              b_.getInt64(static_cast<std::uint64_t>(kBlocks * *growth)));
+  b_.CreateIntrinsic(Intrinsic::prefetch, {ahead->getType()},
+                     {ahead, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
 }
 
 }  // namespace cucpu::simt

@@ -286,17 +286,23 @@ FunctionCallee RegionEmitter::routine(StringRef name, Type* result, ArrayRef<Typ
   return callee;
 }
 
+static void set_loop_metadata(BranchInst* latch, std::initializer_list<const char*> words) {
+  LLVMContext& context = latch->getContext();
+  SmallVector<Metadata*, 3> operands{nullptr};
+  for (const char* word : words)
+    operands.push_back(MDNode::get(context, MDString::get(context, word)));
+  MDNode* loop = MDNode::getDistinct(context, operands);
+  loop->replaceOperandWith(0, loop);
+  latch->setMetadata(LLVMContext::MD_loop, loop);
+}
+
 /// Marks the loop of this latch: it is not unrolled, because loop passes are skipped for kernels
 /// without other loops. Loops over strips, rows and groups are short in addition.
 void RegionEmitter::leave_as_it_is(BranchInst* latch, bool is_short) {
-  const auto says = [&](const char* what) {
-    return MDNode::get(context_, MDString::get(context_, what));
-  };
-  SmallVector<Metadata*, 3> words{nullptr, says("llvm.loop.unroll.disable")};
-  if (is_short) words.push_back(says(kShortLoop));
-  MDNode* kind = MDNode::getDistinct(context_, words);
-  kind->replaceOperandWith(0, kind);
-  latch->setMetadata(LLVMContext::MD_loop, kind);
+  if (is_short)
+    set_loop_metadata(latch, {"llvm.loop.unroll.disable", kShortLoop});
+  else
+    set_loop_metadata(latch, {"llvm.loop.unroll.disable"});
 }
 
 // Whether each group stores its number, for fault reports: a replay of the block searches the
@@ -601,8 +607,9 @@ void RegionEmitter::finish_groups(Region& region) {
   Value* group =
       b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(1), "", true, true);
   b_.CreateStore(group, group_);
-  b_.CreateCondBr(b_.CreateICmpNE(group, b_.getInt32(plan_.lanes.groups())), region.head,
-                  region.after);
+  BranchInst* latch = b_.CreateCondBr(b_.CreateICmpNE(group, b_.getInt32(plan_.lanes.groups())),
+                                      region.head, region.after);
+  if (region.loads_tile && !region.quick) set_loop_metadata(latch, {kTileLoop});
 }
 
 // Emits the end of the loop over groups: continues with the region before which the groups stopped.

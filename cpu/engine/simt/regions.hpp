@@ -33,6 +33,7 @@ class RegionEmitter : public EmitterPart {
     std::vector<std::pair<Mode, BasicBlock*>> work;
     llvm::SmallVector<Region*> exits;
     bool ends = false;                   ///< some group may return from here
+    bool loads_tile = false;             ///< see kTileLoop
     Instruction* reset_point = nullptr;  ///< where slots are made undefined for a new group
     /// A second loop over groups without tests of their modes and without masked code: control
     /// enters it while all groups are in full code. A group whose guard fails starts again in the
@@ -56,6 +57,8 @@ class RegionEmitter : public EmitterPart {
   Value* block_load(llvm::LoadInst&);
   /// Marks a loop of the frame: it is not unrolled.
   void leave_as_it_is(llvm::BranchInst* latch, bool is_short = true);
+  /// Marks the loop over the groups of this region with kTileLoop.
+  void mark_tile_loop() { region_->loads_tile = true; }
   llvm::FunctionCallee routine(llvm::StringRef name, llvm::Type* result,
                                llvm::ArrayRef<llvm::Type*> arguments);
 

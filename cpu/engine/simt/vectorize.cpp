@@ -42,6 +42,9 @@ constexpr unsigned kColumns = 8;
 // uses a quarter of each cache line that it fetches.
 constexpr unsigned kBytes = 32;
 
+// By what unrolling the loops that load a tile multiplies the cost (unroll_tile_loops.hpp).
+constexpr unsigned kTileCopies = 4;
+
 /// Estimated cost of optimization: instructions times lanes. 2,500 is about 60 ms on a Neoverse N1.
 /// On x86-64 with registers of sixteen lanes, vector code takes half as long.
 unsigned cost_of(Function& thread, unsigned lanes) {
@@ -303,8 +306,13 @@ BlockCode vectorize(Function& thread, const Options& options) {
                streams_bytes(flow, shapes, lanes.width))
         lanes = Lanes{kBytes, options.block};
     }
-    code.baseline =
-        options.baseline_beyond && cost_of(thread, lanes.width) > *options.baseline_beyond;
+    if (options.baseline_beyond) {
+      unsigned cost = cost_of(thread, lanes.width);
+      if (MemoryEmitter::loads_tile(thread, Shapes{flow, lanes, Shapes::Scope::FullGroup},
+                                    lanes.width))
+        cost *= kTileCopies;
+      code.baseline = cost > *options.baseline_beyond;
+    }
     if (code.baseline) {
       code.reduced = true;
       lanes = Lanes{choose_width(options, needs, target.lanes), options.block};
