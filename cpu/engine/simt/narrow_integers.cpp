@@ -106,7 +106,7 @@ class Computation {
 
   /// Whether narrow numbers suffice and are worth it; sets their width.
   bool fits() {
-    Interval most{0, 0};
+    Interval all{0, 0};
     unsigned comparisons = 0, sources = 0;
     for (Instruction* inst : all_) {
       comparisons += isa<ICmpInst>(inst);
@@ -122,16 +122,18 @@ class Computation {
       for (Value* value : values) {
         const auto interval = interval_of(value);
         if (!interval) return false;
-        most = {std::min(most.low, interval->low), std::max(most.high, interval->high)};
+        all = {std::min(all.low, interval->low), std::max(all.high, interval->high)};
       }
     }
     if (sources == 0 || all_.size() < kLeastPerComparison * comparisons) return false;
     for (Instruction* end : ends_)
       if (isa<TruncInst>(end)) bits_ = std::max(bits_, end->getType()->getIntegerBitWidth());
+    is_signed_ = all.low < 0;
     for (; bits_ <= 16; bits_ *= 2) {
-      is_signed_ = most.low < 0;
       const std::int64_t half = std::int64_t{1} << (bits_ - 1);
-      if (is_signed_ ? most.low >= -half && most.high < half : most.high < 2 * half) return true;
+      if (is_signed_ ? all.low >= -half && all.high < half : all.high <= most()) return true;
+      if (!is_signed_ && all_of(all_, [&](Instruction* inst) { return same_saturated(*inst); }))
+        return true;
     }
     return false;
   }
@@ -177,6 +179,32 @@ class Computation {
     const std::int64_t limit = std::int64_t{1} << 30;
     if (!interval || interval->low < -limit || interval->high > limit) return std::nullopt;
     return intervals_[value] = interval;
+  }
+
+  /// The largest number of `bits_` bits. Larger numbers, which are not negative, are replaced by
+  /// it.
+  [[nodiscard]] std::int64_t most() const { return (std::int64_t{1} << bits_) - 1; }
+
+  bool may_saturate(Value* value) { return interval_of(value)->high > most(); }
+
+  /// Whether the result is the same, or is `most()` where it would be larger, if operands are
+  /// `most()` where they would be larger.
+  bool same_saturated(Instruction& inst) {
+    if (is_extension(&inst)) return true;
+    const auto operands = numbers_of(&inst);
+    const bool first = may_saturate(*operands.front()), last = may_saturate(*operands.back());
+    if (auto* compare = dyn_cast<ICmpInst>(&inst)) {
+      if (!first && !last) return true;
+      if (first && last) return false;
+      // Larger than any smaller number, but no longer different from the largest one.
+      if (interval_of(*operands[first ? 1 : 0])->high < most()) return true;
+      const CmpInst::Predicate predicate = ICmpInst::getUnsignedPredicate(
+          first ? compare->getPredicate() : compare->getSwappedPredicate());
+      return predicate == ICmpInst::ICMP_ULT || predicate == ICmpInst::ICMP_UGE;
+    }
+    if (inst.getOpcode() == Instruction::Add || isa<SelectInst>(inst) || is_min_max(&inst))
+      return true;
+    return !first && !last && (is_end(&inst) || !may_saturate(&inst));
   }
 
   std::optional<Interval> compute(Instruction* inst) {
@@ -229,7 +257,8 @@ class Computation {
   Value* narrow(Value* value) {
     Type* type = IntegerType::get(value->getContext(), bits_);
     if (auto* number = dyn_cast<ConstantInt>(value))
-      return ConstantInt::get(type, number->getValue().trunc(bits_));
+      return ConstantInt::get(
+          type, is_signed_ ? number->getValue().trunc(bits_) : number->getValue().truncUSat(bits_));
     auto* inst = cast<Instruction>(value);
     if (auto made = narrow_.find(inst); made != narrow_.end()) return made->second;
     IRBuilder<> b{inst};
@@ -249,7 +278,10 @@ class Computation {
       auto opcode = static_cast<Instruction::BinaryOps>(inst->getOpcode());
       if (opcode == Instruction::AShr && !is_signed_) opcode = Instruction::LShr;
       Value *left = narrow(inst->getOperand(0)), *right = narrow(inst->getOperand(1));
-      result = b.CreateBinOp(opcode, left, right);
+      // Only sums may be larger than the largest number (same_saturated()).
+      result = opcode == Instruction::Add && !is_signed_ && may_saturate(inst)
+                   ? b.CreateBinaryIntrinsic(Intrinsic::uadd_sat, left, right)
+                   : b.CreateBinOp(opcode, left, right);
     }
     return narrow_[inst] = result;
   }

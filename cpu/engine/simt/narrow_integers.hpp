@@ -12,7 +12,8 @@ namespace cucpu::simt {
 /// Requires: thread code.
 /// Guarantees: 32-bit computations that begin with extended numbers of 8 or 16 bits, end in
 /// comparisons or in numbers of 8 or 16 bits, and whose intermediate results all fit are done with
-/// 8 or 16 bits.
+/// 8 or 16 bits. Sums that do not fit saturate if comparisons with smaller numbers are all that
+/// follows from them.
 void narrow_integers(llvm::Function& thread);
 
 }  // namespace cucpu::simt

@@ -5,6 +5,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -18,6 +19,7 @@
 #include "cpu/engine/simt/dead_shared_stores.hpp"
 #include "cpu/engine/simt/forward_shared_stores.hpp"
 #include "cpu/engine/simt/linear_sum.hpp"
+#include "cpu/engine/simt/narrow_integers.hpp"
 #include "cpu/engine/simt/recover_divisions.hpp"
 
 namespace {
@@ -259,6 +261,76 @@ TEST(SimtPasses, StoresToSharedMemoryThatMayBeReadStay) {
       << "in a later block of code";
   EXPECT_EQ(dead_stores("  store volatile i32 1, ptr %shared\n"), 0u);
   EXPECT_EQ(dead_stores(store + "  %v = atomicrmw add ptr %four, i32 1 monotonic\n"), 0u);
+}
+
+/// The bits of the numbers that are compared, and how many saturating sums there are.
+struct Narrow {
+  unsigned bits = 0, saturating = 0;
+  friend bool operator==(const Narrow&, const Narrow&) = default;
+};
+
+/// What becomes of a comparison of a number %v, which is made from bytes %x0 to %x3 and words %y0
+/// and %y1, with a number or value.
+Narrow narrowed(const std::string& made, const std::string& comparison) {
+  std::string text = "define i1 @f(i8 %a, i8 %b, i8 %c, i8 %d, i16 %e, i16 %g) {\n";
+  for (const auto* one : {"0 = zext i8 %a", "1 = zext i8 %b", "2 = zext i8 %c", "3 = zext i8 %d"})
+    text += "  %x" + std::string{one} + " to i32\n";
+  text += "  %y0 = zext i16 %e to i32\n  %y1 = zext i16 %g to i32\n" + made + "  %r = icmp " +
+          comparison + "\n  ret i1 %r\n}\ndeclare i32 @llvm.smin.i32(i32, i32)\n";
+  Parsed code{text};
+  cucpu::simt::narrow_integers(*code.function);
+  EXPECT_FALSE(verifyFunction(*code.function, &errs()));
+  Narrow found;
+  for (Instruction& inst : instructions(*code.function)) {
+    if (isa<ICmpInst>(inst))
+      found.bits = std::max(found.bits, inst.getOperand(0)->getType()->getIntegerBitWidth());
+    if (auto* call = dyn_cast<IntrinsicInst>(&inst))
+      found.saturating += call->getIntrinsicID() == Intrinsic::uadd_sat;
+  }
+  return found;
+}
+
+// A sum of bytes that stops at 255 compares with smaller numbers as the sum itself.
+TEST(SimtPasses, SumsThatAreOnlyComparedSaturate) {
+  const std::string sum =
+      "  %s = add i32 %x0, %x1\n  %t = add i32 %s, %x2\n  %v = add i32 %t, %x3\n";
+  for (const char* predicate : {"eq", "ne", "ult", "ule", "ugt", "uge", "slt", "sle", "sgt", "sge"})
+    EXPECT_EQ(narrowed(sum, std::string{predicate} + " i32 %v, 254"), (Narrow{8, 3})) << predicate;
+  for (const char* predicate : {"ult", "uge", "slt", "sge"})
+    EXPECT_EQ(narrowed(sum, std::string{predicate} + " i32 %v, 255"), (Narrow{8, 3})) << predicate;
+  for (const char* predicate : {"ugt", "ule", "sgt", "sle"})
+    EXPECT_EQ(narrowed(sum, std::string{predicate} + " i32 255, %v"), (Narrow{8, 3})) << predicate;
+  // 255 may stand for 256.
+  for (const char* predicate : {"eq", "ne", "ule", "ugt", "sle", "sgt"})
+    EXPECT_EQ(narrowed(sum, std::string{predicate} + " i32 %v, 255"), (Narrow{16, 0})) << predicate;
+  EXPECT_EQ(narrowed(sum, "eq i32 %v, 256"), (Narrow{16, 0}));
+  EXPECT_EQ(narrowed(sum, "eq i32 %v, 700"), (Narrow{16, 0}));
+  // A byte that may be 255 as well; two sums.
+  EXPECT_EQ(narrowed("  %v = add i32 %x0, %x1\n  %w = add i32 %x2, 0\n", "ult i32 %v, %w").bits,
+            8U);
+  EXPECT_EQ(narrowed(sum + "  %w = and i32 %x3, 127\n", "eq i32 %v, %w"), (Narrow{8, 3}));
+  EXPECT_EQ(narrowed(sum + "  %w = and i32 %x3, 255\n", "eq i32 %v, %w"), (Narrow{16, 0}));
+  EXPECT_EQ(narrowed(sum, "eq i32 %v, %s"), (Narrow{16, 0}));
+  // A minimum of sums; sums of which one fits.
+  const std::string least =
+      "  %s = add i32 %x0, %x1\n  %t = add i32 %x2, %x3\n"
+      "  %v = call i32 @llvm.smin.i32(i32 %s, i32 %t)\n";
+  EXPECT_EQ(narrowed(least, "slt i32 %v, 100"), (Narrow{8, 2}));
+  const std::string half =
+      "  %h0 = lshr i32 %x0, 1\n  %h1 = lshr i32 %x1, 1\n  %s = add i32 %h0, %h1\n"
+      "  %v = add i32 %s, %x2\n";
+  EXPECT_EQ(narrowed(half, "slt i32 %v, 100"), (Narrow{8, 1}));
+  // Bits of a sum, a difference and a product are others where it has stopped.
+  EXPECT_EQ(narrowed(sum + "  %w = and i32 %v, 15\n", "eq i32 %w, 3"), (Narrow{16, 0}));
+  EXPECT_EQ(narrowed(sum + "  %w = lshr i32 %v, 2\n", "ult i32 %w, 3"), (Narrow{16, 0}));
+  EXPECT_EQ(narrowed(sum + "  %w = sub i32 %v, %x0\n", "slt i32 %w, 3"), (Narrow{16, 0}));
+  EXPECT_EQ(narrowed("  %s = mul i32 %x0, %x1\n  %v = add i32 %s, %x2\n", "ult i32 %v, 9"),
+            (Narrow{16, 0}));
+  // Words, and words with bytes.
+  const std::string words = "  %s = add i32 %y0, %y1\n  %v = add i32 %s, %x0\n";
+  EXPECT_EQ(narrowed(words, "ult i32 %v, 65535"), (Narrow{16, 2}));
+  EXPECT_EQ(narrowed(words, "eq i32 %v, 65535"), (Narrow{32, 0}));
+  EXPECT_EQ(narrowed(words, "eq i32 %v, -1"), (Narrow{32, 0}));
 }
 
 }  // namespace

@@ -262,7 +262,7 @@ def test_conversions_to_integers_saturate(kernel: str, any_width: str) -> None:
 
 @pytest.mark.skipif(os.environ.get("CUCORE_DEVICE") == "gpu", reason="about the CPU device's code")
 def test_code_without_avx512_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs the tests above, and those of min and max, in a process whose code does not use AVX-512."""
+    """Runs the tests above, and those of min and max and of narrow numbers, in a process whose code does not use AVX-512."""
     if "CUCORE_CPU_FEATURES" in os.environ:
         pytest.skip("runs in such a process already")
     if " avx512f " not in Path("/proc/cpuinfo").read_text():
@@ -278,6 +278,7 @@ def test_code_without_avx512_computes_the_same(monkeypatch: pytest.MonkeyPatch) 
         "no:cacheprovider",
         str(here),
         str(here.with_name("test_min_max.py")),
+        str(here.with_name("test_narrow_numbers.py")),
     ]
     done = subprocess.run(command, env=os.environ | {"CUCORE_CPU_FEATURES": "-avx512f"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
