@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/simt/partial_group_edge.cpp: groups at an edge. If an index determines that only
-// neighboring lanes continue, at the border of an image for example, and at least four of them, the
-// group runs as full code: its pieces of four lanes are moved to lie between the first and the last
-// of these lanes. Where pieces overlap, two lanes compute the same thread at the same time. No
-// masks are needed, nothing is accessed for inactive threads, and contiguous accesses stay
+// neighboring lanes continue, at the border of an image for example, and at least those of a piece,
+// the group runs as full code: its pieces of four or eight lanes are moved to lie between the first
+// and the last of these lanes. Where pieces overlap, two lanes compute the same thread at the same
+// time. No masks are needed, nothing is accessed for inactive threads, and contiguous accesses stay
 // contiguous.
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/CFG.h>
@@ -13,7 +13,6 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PatternMatch.h>
-#include <llvm/TargetParser/Triple.h>
 
 #include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
@@ -24,7 +23,8 @@ using namespace llvm;
 
 namespace {
 
-constexpr unsigned kPiece = 4;
+constexpr unsigned kLeastPiece = 4;    // lanes
+constexpr unsigned kMostPieces = 4;    // of a group: each is a load and an insertion
 constexpr std::size_t kLongest = 200;  // the largest number of instructions to copy
 
 }  // namespace
@@ -80,6 +80,17 @@ SmallVector<BasicBlock*> PartialGroupEmitter::straight_way(BasicBlock* block,
       if (!inst.isTerminator() && !same_twice(inst)) return {};
   }
   return size <= kLongest ? way : SmallVector<BasicBlock*>{};
+}
+
+/// Whether the target accesses memory for single lanes in all blocks.
+bool PartialGroupEmitter::has_masked_accesses(ArrayRef<BasicBlock*> blocks) const {
+  return all_of(blocks, [&](BasicBlock* block) {
+    return all_of(*block, [&](Instruction& inst) {
+      return !isa<LoadInst, StoreInst>(inst) ||
+             shape(getLoadStorePointerOperand(&inst)).kind <= Shape::Uniform ||
+             plan_.target.has_masked_access(*getLoadStoreType(&inst));
+    });
+  });
 }
 
 /// Narrows the range of lanes for which the condition is `wanted`. False: it may be empty.
@@ -150,14 +161,14 @@ bool PartialGroupEmitter::narrow_range(Value* condition, bool wanted, LaneRange&
 /// cannot.
 void PartialGroupEmitter::emit_edge(BasicBlock* block) {
   auto* branch = cast<BranchInst>(block->getTerminator());
-  if (parts_.regions.all().size() != 1 || width_ <= kPiece || width_ % kPiece != 0 ||
-      ends_the_grid(block) ||
-      Triple{module_.getTargetTriple()}.isX86())  // which has masked loads and stores
+  const unsigned piece = std::max(width_ / kMostPieces, kLeastPiece);
+  if (parts_.regions.all().size() != 1 || width_ <= piece || width_ % piece != 0 ||
+      ends_the_grid(block))
     return;
   const bool on_yes = plain_exit(branch->getSuccessor(1)).found;
   if (!on_yes && !plain_exit(branch->getSuccessor(0)).found) return;
   auto way = straight_way(block, branch->getSuccessor(on_yes ? 0 : 1));
-  if (way.empty()) return;
+  if (way.empty() || has_masked_accesses(way)) return;
   LaneRange range{b_.getInt64(0), b_.getInt64(width_), b_.getFalse()};
   if (!narrow_range(branch->getCondition(), on_yes, range)) return;
   ++report_.edges;
@@ -165,16 +176,17 @@ void PartialGroupEmitter::emit_edge(BasicBlock* block) {
              *apart = new_block(block->getName() + ".apart");
   Value* count = b_.CreateSub(range.end, range.first);
   Value* fits =
-      b_.CreateAnd(b_.CreateICmpSGE(count, b_.getInt64(kPiece)), b_.CreateNot(range.broken));
+      b_.CreateAnd(b_.CreateICmpSGE(count, b_.getInt64(piece)), b_.CreateNot(range.broken));
   b_.CreateCondBr(fits, edge, apart, MDBuilder{context_}.createBranchWeights(100, 1));
   const ValueMap::Known saved = parts_.values.known();
   b_.SetInsertPoint(edge);
   begin_block(Full);
   edge_.emplace();
   edge_->first = b_.CreateTrunc(range.first, b_.getInt32Ty());
-  for (unsigned lane = 0; lane < width_; lane += kPiece)
+  edge_->piece = piece;
+  for (unsigned lane = 0; lane < width_; lane += piece)
     edge_->pieces.push_back(b_.CreateBinaryIntrinsic(
-        Intrinsic::smin, b_.CreateSub(count, b_.getInt64(kPiece)), b_.getInt64(lane)));
+        Intrinsic::smin, b_.CreateSub(count, b_.getInt64(piece)), b_.getInt64(lane)));
   for (BasicBlock* at : way) {
     if (auto guard = plan_.guards.find(at); guard != plan_.guards.end()) {
       BasicBlock* fine = new_block(at->getName() + ".fine");
@@ -196,6 +208,7 @@ void PartialGroupEmitter::emit_edge(BasicBlock* block) {
   }
   parts_.regions.leave_region(nullptr);
   edge_.reset();
+  if (parts_.regions.masks_are_rare(block)) parts_.masks.set_rare(true);
   begin_block(Full);
   parts_.values.restore(saved);
   b_.SetInsertPoint(apart);
@@ -210,7 +223,7 @@ Value* PartialGroupEmitter::edge_lanes(Type* number) {
   for (unsigned i = 0; i < pieces; ++i) {
     Value* piece = b_.CreateZExtOrTrunc(edge_->pieces[i], number);
     first = b_.CreateInsertElement(first, piece, i);
-    for (unsigned lane = 0; lane < kPiece; ++lane) {
+    for (unsigned lane = 0; lane < edge_->piece; ++lane) {
       spread.push_back(static_cast<int>(i));
       within.push_back(ConstantInt::get(number, lane));
     }
@@ -220,25 +233,25 @@ Value* PartialGroupEmitter::edge_lanes(Type* number) {
 
 /// The address of a lane at an edge.
 Value* PartialGroupEmitter::edge_pointer(Value* base, unsigned lane, std::int64_t stride) {
-  Value* offset =
-      b_.CreateMul(edge_->pieces[lane / kPiece], b_.getInt64(static_cast<std::uint64_t>(stride)));
-  return parts_.memory.lane_pointer(b_.CreateGEP(b_.getInt8Ty(), base, offset), lane % kPiece,
+  Value* offset = b_.CreateMul(edge_->pieces[lane / edge_->piece],
+                               b_.getInt64(static_cast<std::uint64_t>(stride)));
+  return parts_.memory.lane_pointer(b_.CreateGEP(b_.getInt8Ty(), base, offset), lane % edge_->piece,
                                     stride);
 }
 
 Value* PartialGroupEmitter::load_pieces(Type* element, Value* base, std::int64_t size,
                                         Align align) {
   SmallVector<Value*> parts;
-  Type* part = FixedVectorType::get(element, kPiece);
-  for (unsigned lane = 0; lane < width_; lane += kPiece)
+  Type* part = FixedVectorType::get(element, edge_->piece);
+  for (unsigned lane = 0; lane < width_; lane += edge_->piece)
     parts.push_back(b_.CreateAlignedLoad(part, edge_pointer(base, lane, size), align));
   return concatenateVectors(b_, parts);
 }
 
 void PartialGroupEmitter::store_pieces(Value* all, Value* base, std::int64_t size, Align align) {
-  for (unsigned lane = 0; lane < width_; lane += kPiece) {
+  for (unsigned lane = 0; lane < width_; lane += edge_->piece) {
     SmallVector<int> numbers;
-    for (unsigned i = 0; i < kPiece; ++i) numbers.push_back(static_cast<int>(lane + i));
+    for (unsigned i = 0; i < edge_->piece; ++i) numbers.push_back(static_cast<int>(lane + i));
     b_.CreateAlignedStore(b_.CreateShuffleVector(all, numbers), edge_pointer(base, lane, size),
                           align);
   }

@@ -10,8 +10,8 @@
 
 namespace cucpu::simt {
 
-/// Full code only. Owns the edge: while it is set, vectors consist of pieces of four neighboring
-/// lanes that may overlap (two lanes then compute the same thread), and values are not stored to
+/// Full code only. Owns the edge: while it is set, vectors consist of pieces of neighboring lanes
+/// that may overlap (two lanes then compute the same thread), and values are not stored to
 /// slots.
 class PartialGroupEmitter : public EmitterPart {
  public:
@@ -46,6 +46,7 @@ class PartialGroupEmitter : public EmitterPart {
   // partial_group_edge.cpp: groups of which only neighboring lanes continue
   struct Edge {
     Value* first;                         ///< lane that continues
+    unsigned piece;                       ///< lanes of a piece
     llvm::SmallVector<Value*, 8> pieces;  ///< where each begins, counted from `first`
   };
   void emit_edge(BasicBlock*);
@@ -75,6 +76,7 @@ class PartialGroupEmitter : public EmitterPart {
   };
   bool same_twice(Instruction&) const;
   llvm::SmallVector<BasicBlock*> straight_way(BasicBlock* block, BasicBlock* to) const;
+  bool has_masked_accesses(llvm::ArrayRef<BasicBlock*> blocks) const;
   bool narrow_range(Value* condition, bool wanted, LaneRange&);
   bool can_run_alone(Instruction&) const;
 

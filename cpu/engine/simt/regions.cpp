@@ -53,6 +53,20 @@ void RegionEmitter::find_regions() {
   }
 }
 
+/// Whether masked code runs for few groups or lanes: at the end of the grid, where an index wraps,
+/// and at an edge, a branch that leaves masked code less than a piece (null: there is none).
+bool RegionEmitter::masks_are_rare(const BasicBlock* edge) const {
+  return plan_.lanes.threads() % width_ == 0 &&
+         all_of(plan_.flow.order,
+                [&](BasicBlock* block) {
+                  return !plan_.full.diverges(block) || block == edge ||
+                         parts_.partial.ends_the_grid(block);
+                }) &&
+         all_of(plan_.guards, [](const auto& guard) {
+           return none_of(guard.second, [](Instruction* inst) { return inst->isIntDivRem(); });
+         });
+}
+
 Function* RegionEmitter::run() {
   Type* pointer = PointerType::getUnqual(context_);
   state_.function =
@@ -74,12 +88,7 @@ Function* RegionEmitter::run() {
   entry_.SetInsertPoint(entry);
   find_regions();
   if (regions_.size() > 1) find_classes();
-  bool masks_rare = plan_.lanes.threads() % width_ == 0;
-  for (BasicBlock* block : plan_.flow.order)
-    masks_rare &= !plan_.full.diverges(block) || parts_.partial.ends_the_grid(block);
-  for (const auto& [block, guarded] : plan_.guards)
-    masks_rare &= none_of(guarded, [](Instruction* inst) { return inst->isIntDivRem(); });
-  parts_.masks.set_rare(masks_rare || plan_.baseline);
+  parts_.masks.set_rare(plan_.baseline || masks_are_rare(nullptr));
   unsigned groups = plan_.lanes.groups();
   group_ = temporary(entry_.getInt32Ty(), "group");
   parts_.masks.deoptimised() = temporary(entry_.getInt1Ty(), "deoptimised");

@@ -44,6 +44,7 @@ class RegionEmitter : public EmitterPart {
 
   /// Emits the block function; null when something cannot be expressed (Report::refusal).
   llvm::Function* run();
+  [[nodiscard]] bool masks_are_rare(const llvm::BasicBlock* edge) const;
 
   [[nodiscard]] const std::vector<std::unique_ptr<Region>>& all() const { return regions_; }
   [[nodiscard]] Region* current() const { return region_; }

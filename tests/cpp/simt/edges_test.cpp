@@ -111,6 +111,24 @@ const char* const kOtherSizes = R"(
   store i64 %r, ptr %pd, align 8
 )";
 
+// Neighbouring bytes only.
+const char* const kBytes = R"(
+  %a = add i64 %in, %w
+  %b = add i64 %a, 1
+  %pa = inttoptr i64 %a to ptr
+  %pb = inttoptr i64 %b to ptr
+  %va = load i8, ptr %pa, align 1
+  %vb = load i8, ptr %pb, align 1
+  %za = zext i8 %va to i32
+  %zb = zext i8 %vb to i32
+  %s = add i32 %za, %zb
+  %large = icmp sgt i32 %s, 200
+  %r = select i1 %large, i8 %va, i8 %vb
+  %d = add i64 %out, %w
+  %pd = inttoptr i64 %d to ptr
+  store i8 %r, ptr %pd, align 1
+)";
+
 struct Condition {
   const char* name;
   const char* text;
@@ -179,7 +197,7 @@ const Condition kConditions[] = {
 
 TEST(SimtEdges, ActiveLanesAtAnEdgeAreComputedOnceEach) {
   for (const Condition& condition : kConditions) {
-    for (const char* body : {kNeighbours, kInPlace, kFarApart, kOtherSizes}) {
+    for (const char* body : {kNeighbours, kInPlace, kFarApart, kOtherSizes, kBytes}) {
       SCOPED_TRACE(std::string{condition.name} + body);
       for (cucpu::Dim3 block : {cucpu::Dim3{32, kRows, 1}, cucpu::Dim3{128, 8, 1}}) {
         if (block.x == kWide && body != kNeighbours) continue;
@@ -190,11 +208,10 @@ TEST(SimtEdges, ActiveLanesAtAnEdgeAreComputedOnceEach) {
         for (std::size_t i = 0; i < in.size(); ++i)
           in[i] = static_cast<std::uint32_t>(i * 2654435761u);
         work.buffers = {in, out};
-        const auto report = compare(
-            parse(std::string{kHead} + condition.text + kPlace + body + kTail), work, {4, 8, 16});
-#if defined(__aarch64__)
+        const auto report =
+            compare(parse(std::string{kHead} + condition.text + kPlace + body + kTail), work,
+                    {4, 8, 16, 32});
         EXPECT_EQ(report.edges, condition.edges ? 1u : 0u);
-#endif
         ASSERT_FALSE(HasFailure());
       }
     }
@@ -213,8 +230,9 @@ TEST(SimtEdges, AtomicsCallsAndVolatileAccessesAtAnEdgeAreMasked) {
     work.block = block;
     work.grid = {4, 1, 1};
     work.buffers = {std::vector<std::uint32_t>(8), std::vector<std::uint32_t>(kWide * kRows, 7)};
-    const auto report = compare(
-        parse(std::string{kHead} + kConditions[0].text + kPlace + count + kTail), work, {4, 8, 16});
+    const auto report =
+        compare(parse(std::string{kHead} + kConditions[0].text + kPlace + count + kTail), work,
+                {4, 8, 16, 32});
     EXPECT_EQ(report.edges, 0u);
   }
 }
