@@ -12,6 +12,7 @@
 #include "cpu/engine/simt/columns.hpp"
 #include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
+#include "cpu/engine/simt/narrow_kernel.hpp"
 #include "cpu/engine/simt/prefetch.hpp"
 #include "cpu/engine/simt/vector_target.hpp"
 
@@ -41,6 +42,9 @@ constexpr unsigned kColumns = 8;
 // Lanes of a group that reads single bytes, and reads the next ones after long: a group of sixteen
 // uses a quarter of each cache line that it fetches.
 constexpr unsigned kBytes = 32;
+// Lanes of a group whose vectors hold narrow numbers only: the instructions for addresses and tests
+// of a group take as long as those for its vectors.
+constexpr unsigned kNarrow = 32;
 
 // By what unrolling the loops that load a tile multiplies the cost (unroll_tile_loops.hpp).
 constexpr unsigned kTileCopies = 4;
@@ -197,6 +201,17 @@ bool streams_bytes(const Flow& flow, const Shapes& shapes, unsigned width) {
   });
 }
 
+// Whether all vectors hold narrow numbers, also those of wide groups, which fit into registers.
+bool has_wide_groups(const Flow& flow, const Shapes& shapes, const Options& options,
+                     const VectorTarget& target, unsigned pressure) {
+  if (options.block.volume() % kNarrow != 0 || bits_of_narrow_kernel(flow, shapes) == 0)
+    return false;
+  const Shapes wide{flow, Lanes{kNarrow, options.block}, Shapes::Scope::FullGroup};
+  const unsigned bits = bits_of_narrow_kernel(flow, wide);
+  const unsigned registers = std::max(kNarrow * bits / (32 * target.lanes), 1U);  // per value
+  return bits != 0 && pressure * registers <= kFewRegisters;
+}
+
 // Moves extensions of one block that need a guard together after the first one, where their
 // operands can be computed before it: one exit and one test serve all of them. Returns the
 // remaining positions of guards.
@@ -284,6 +299,7 @@ BlockCode vectorize(Function& thread, const Options& options) {
   const VectorTarget target = VectorTarget::of(options.target);
   Lanes lanes{choose_width(options, needs, code.reduced ? target.lanes : target.preferred),
               options.block};
+  unsigned cost_width = ~0U;  // lanes that count for the cost, at most
   {
     // Split blocks where indices may wrap inside a group, so that control can leave there; then
     // repeat the analyses.
@@ -305,9 +321,14 @@ BlockCode vectorize(Function& thread, const Options& options) {
       else if (!code.reduced && options.block.x % kBytes == 0 &&
                streams_bytes(flow, shapes, lanes.width))
         lanes = Lanes{kBytes, options.block};
+      else if (!code.reduced && choose_width(options, needs, kNarrow) == kNarrow &&
+               has_wide_groups(flow, shapes, options, target, report.pressure)) {
+        lanes = Lanes{kNarrow, options.block};
+        cost_width = kNarrow / 2;  // whose vectors would be as large with usual numbers
+      }
     }
     if (options.baseline_beyond) {
-      unsigned cost = cost_of(thread, lanes.width);
+      unsigned cost = cost_of(thread, std::min(lanes.width, cost_width));
       if (MemoryEmitter::loads_tile(thread, Shapes{flow, lanes, Shapes::Scope::FullGroup},
                                     lanes.width))
         cost *= kTileCopies;

@@ -99,3 +99,48 @@ def test_sums_that_are_only_compared_saturate(
     code = text[text.rindex("\ndefine") :]  # the copy that is vectorized
     found = re.findall(r"call i\d+ @llvm\.uadd\.(sat\.i\d+)|(?<== )(add i16)", code)
     assert ["".join(one) for one in found] == sums, code
+
+
+STENCILS = """
+extern "C" __global__ void life(const unsigned char* in, unsigned char* out, int width, int height) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1) return;
+  int i = y * width + x;
+  int around = in[i - width - 1] + in[i - width] + in[i - width + 1] + in[i - 1] + in[i + 1] + in[i + width - 1] +
+               in[i + width] + in[i + width + 1];
+  out[i] = around == 3 || (around == 2 && in[i]);
+}
+extern "C" __global__ void dilate(const unsigned short* in, unsigned short* out, int width, int height) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < 2 || x >= width - 2 || y >= height) return;
+  int i = y * width + x, most = in[i];
+  for (int k = -2; k <= 2; ++k) most = max(most, (int)in[i + k]);
+  out[i] = most;
+}
+"""
+
+
+def test_groups_of_narrow_numbers_at_every_border(any_width: str) -> None:
+    program = Program(STENCILS)
+    random = np.random.default_rng(3)
+    for width in (5, 9, 31, 33, 34, 40, 63, 64, 66, 71, 97, 130):
+        for block in ((32, 8, 1), (64, 2, 1), (8, 8, 1), (96, 1, 1)):
+            height = 11
+            grid = (-(-width // block[0]), -(-height // block[1]), 1)
+            # The values make all sums from 0 to 2040.
+            image = random.choice([0, 1, 1, 255], (height, width)).astype(np.uint8)
+            out = np.full_like(image, 9)
+            program.run("life", grid, block, image, out, width, height)
+            wide = image.astype(int)
+            expected = np.full_like(image, 9)
+            around = sum(
+                wide[1 + j : height - 1 + j, 1 + i : width - 1 + i] for j in (-1, 0, 1) for i in (-1, 0, 1) if i or j
+            )
+            expected[1:-1, 1:-1] = (around == 3) | ((around == 2) & (wide[1:-1, 1:-1] > 0))
+            assert np.array_equal(out, expected), (width, block)
+            words = random.integers(0, 1 << 16, (height, width)).astype(np.uint16)
+            largest = np.full_like(words, 9)
+            program.run("dilate", grid, block, words, largest, width, height)
+            want = np.full_like(words, 9)
+            want[:, 2:-2] = np.max([words[:, 2 + k : width - 2 + k] for k in (-2, -1, 0, 1, 2)], axis=0)
+            assert np.array_equal(largest, want), (width, block)
