@@ -54,6 +54,7 @@
 #include "cpu/engine/simt/prepare.hpp"
 #include "cpu/engine/simt/recover_divisions.hpp"
 #include "cpu/engine/simt/reroll.hpp"
+#include "cpu/engine/simt/share_offsets.hpp"
 #include "cpu/engine/simt/unroll_barrier_loops.hpp"
 #include "cpu/engine/simt/unroll_tile_loops.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
@@ -387,6 +388,7 @@ constexpr Pass kVectorize[] = {
     {"split-at-barriers", on_function<simt::split_at_barriers>},
     {"repeat-branch-comparisons", on_function<simt::repeat_branch_comparisons>},
     {"lcssa", llvm_function<lp::lcssa>},
+    {"share-offsets", on_function<simt::share_offsets>},
     {"rederive-poison-flags", on_function<simt::rederive_poison_flags>},
     {"reject-unsupported",
      transform([](C& c) { c.refusal = simt::find_unsupported(*c.function, c.vector); })},

@@ -21,6 +21,7 @@
 #include "cpu/engine/simt/linear_sum.hpp"
 #include "cpu/engine/simt/narrow_integers.hpp"
 #include "cpu/engine/simt/recover_divisions.hpp"
+#include "cpu/engine/simt/share_offsets.hpp"
 
 namespace {
 
@@ -331,6 +332,64 @@ TEST(SimtPasses, SumsThatAreOnlyComparedSaturate) {
   EXPECT_EQ(narrowed(words, "ult i32 %v, 65535"), (Narrow{16, 2}));
   EXPECT_EQ(narrowed(words, "eq i32 %v, 65535"), (Narrow{32, 0}));
   EXPECT_EQ(narrowed(words, "eq i32 %v, -1"), (Narrow{32, 0}));
+
+/// How many 64-bit phis are left of a loop that moves two pointers from `start` and `other`.
+unsigned pointers_of_loop(const std::string& start, const std::string& other,
+                          const std::string& step = "16") {
+  Parsed code{R"(
+declare ptr @cucpu.params()
+declare i32 @cucpu.sreg.tid.x()
+define void @f() {
+entry:
+  %params = call ptr @cucpu.params()
+  %a = load i64, ptr %params, align 8
+  %at.b = getelementptr i8, ptr %params, i64 8
+  %b = load i64, ptr %at.b, align 8
+  %t = call i32 @cucpu.sreg.tid.x()
+  %tid = zext i32 %t to i64
+  %place = add i64 %a, %tid
+  %pointer = inttoptr i64 %place to ptr
+  %loaded = load i64, ptr %pointer, align 8
+  %twice = shl i64 %loaded, 1
+  %p0 = )" + start +
+              "\n  %q0 = " + other + R"(
+  br label %loop
+loop:
+  %p = phi i64 [ %p0, %entry ], [ %p1, %loop ]
+  %q = phi i64 [ %q0, %entry ], [ %q1, %loop ]
+  %at.p = inttoptr i64 %p to ptr
+  %at.q = inttoptr i64 %q to ptr
+  %v = load i64, ptr %at.p, align 8
+  store i64 %v, ptr %at.q, align 8
+  %p1 = add i64 %p, 16
+  %q1 = add i64 %q, )" +
+              step + R"(
+  %more = icmp ne i64 %v, 0
+  br i1 %more, label %loop, label %end
+end:
+  %last = phi i64 [ %p1, %loop ]
+  store i64 %last, ptr %params, align 8
+  ret void
+})"};
+  cucpu::simt::share_offsets(*code.function);
+  EXPECT_FALSE(verifyFunction(*code.function, &errs()));
+  for (BasicBlock& block : *code.function)
+    if (block.getName() == "loop")
+      return static_cast<unsigned>(std::distance(block.phis().begin(), block.phis().end()));
+  return 0;
+}
+
+TEST(SimtPasses, PointersThatALoopMovesTogetherShareTheirOffset) {
+  EXPECT_EQ(pointers_of_loop("add i64 %a, %loaded", "add i64 %loaded, %b"), 1u);
+  EXPECT_EQ(pointers_of_loop("add i64 %a, %twice", "add i64 %b, %twice"), 1u);
+}
+
+TEST(SimtPasses, OtherPointersStay) {
+  EXPECT_EQ(pointers_of_loop("add i64 %a, %loaded", "add i64 %b, %loaded", "8"), 2u);
+  EXPECT_EQ(pointers_of_loop("add i64 %a, %loaded", "add i64 %b, %twice"), 2u);
+  EXPECT_EQ(pointers_of_loop("add i64 %a, %loaded", "add i64 %tid, %loaded"), 2u)
+      << "a base that differs between lanes";
+  EXPECT_EQ(pointers_of_loop("add i64 %a, %tid", "add i64 %b, %tid"), 2u) << "scalars";
 }
 
 }  // namespace
