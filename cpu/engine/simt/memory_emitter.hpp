@@ -78,8 +78,7 @@ class MemoryEmitter : public EmitterPart {
   bool may_be_apart(const llvm::Type&, std::int64_t size) const;
   void find_load_offsets(const llvm::BasicBlock&);
   LaneUnit lane_unit(llvm::LoadInst&, std::int64_t size);
-  llvm::SmallVector<Value*> unit_addresses(const Instruction& access, Value* pointer,
-                                           std::int64_t offset, std::int64_t bytes);
+  llvm::SmallVector<Value*> unit_addresses(Value* pointer, std::int64_t offset, std::int64_t bytes);
   Value* load_from_lane_units(llvm::LoadInst&, llvm::Type*, std::int64_t size);
   bool store_to_lane_units(llvm::StoreInst&, llvm::Type*, std::int64_t size);
   llvm::SmallVector<llvm::SmallVector<Value*>> deinterleave(llvm::ArrayRef<Value*> parts,
@@ -93,8 +92,7 @@ class MemoryEmitter : public EmitterPart {
   bool load_pieces(llvm::LoadInst&);
   // memory_rows.cpp
   class Rows;
-  unsigned row_length(const Instruction& access, Value* pointer, std::int64_t size,
-                      unsigned least = 4);
+  unsigned row_length(Value* pointer, std::int64_t step, unsigned least = 4);
   bool load_rows(llvm::LoadInst&, std::int64_t size);
   bool store_rows(llvm::StoreInst&, std::int64_t size);
   Value* active_pointers(

@@ -20,8 +20,8 @@ using namespace llvm;
 /// that no row crosses a multiple of its own length.
 class MemoryEmitter::Rows {
  public:
-  Rows(const Shapes& shapes, const BasicBlock* block, unsigned length)
-      : shapes_{shapes}, block_{block}, length_{length} {}
+  Rows(const Shapes& shapes, const Flow& flow, unsigned length)
+      : shapes_{shapes}, flow_{flow}, length_{length} {}
 
   /// The difference of neighbouring lanes; nothing if it is not known to be the same in all rows.
   [[nodiscard]] std::optional<std::int64_t> step(const Value* v) {
@@ -30,14 +30,15 @@ class MemoryEmitter::Rows {
     if (isa<Constant>(v) || s.kind == Shape::Uniform) return 0;
     if (s.kind == Shape::Strided) return s.stride;
     const auto* inst = dyn_cast<Instruction>(v);
-    if (!inst || s.kind != Shape::Varying || inst->getParent() != block_ || ++visits_ > kMostVisits)
-      return {};
+    if (!inst || s.kind != Shape::Varying || ++visits_ > kMostVisits) return {};
     const auto of = [&](unsigned i) { return step(inst->getOperand(i)); };
     const auto* number =
         inst->getNumOperands() == 2 ? dyn_cast<ConstantInt>(inst->getOperand(1)) : nullptr;
     if (number && number->getValue().getSignificantBits() > 32) number = nullptr;
     if (isa<BinaryOperator>(inst) && of(0) == 0 && of(1) == 0) return 0;
     switch (inst->getOpcode()) {
+      case Instruction::PHI:
+        return carried(cast<PHINode>(*inst));
       case Instruction::LShr:
         return number && number->getZExtValue() < 64
                    ? kept(inst->getOperand(0), ~std::uint64_t{0} << number->getZExtValue(), false)
@@ -76,6 +77,23 @@ class MemoryEmitter::Rows {
 
  private:
   static constexpr std::int64_t kMost = std::int64_t{1} << 32;  // no overflow of sums and products
+
+  /// The step of a value that grows by the same number in all lanes of a row, which iterate
+  /// together.
+  [[nodiscard]] std::optional<std::int64_t> carried(const PHINode& phi) {
+    const Loop* loop = flow_.loop_of(phi.getParent());
+    const BasicBlock* before = loop ? loop->getLoopPredecessor() : nullptr;
+    const BasicBlock* latch = loop ? loop->getLoopLatch() : nullptr;
+    if (!before || !latch || loop->getHeader() != phi.getParent()) return {};
+    const auto* next = dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(latch));
+    if (!next || next->getOpcode() != Instruction::Add) return {};
+    const unsigned self = next->getOperand(0) == &phi ? 0 : 1;
+    const Value* growth = next->getOperand(1 - self);
+    if (next->getOperand(self) != &phi ||
+        (!isa<Constant>(growth) && shapes_[growth].kind != Shape::Uniform))
+      return {};
+    return step(phi.getIncomingValueForBlock(before));
+  }
 
   /// The step of v if only the bits of a mask are kept. The lanes of a row differ in some bits of a
   /// strided number: if none of them is kept, they are the same; if all are (and the mask does not
@@ -123,36 +141,39 @@ class MemoryEmitter::Rows {
   }
 
   const Shapes& shapes_;
-  const BasicBlock* block_;
+  const Flow& flow_;
   unsigned length_, visits_ = 0;
 };
 
-/// The length of the longest rows in which neighbouring lanes access neighbouring memory; 0: none
-/// of at least `least` lanes.
-unsigned MemoryEmitter::row_length(const Instruction& access, Value* pointer, std::int64_t size,
-                                   unsigned least) {
+/// The length of the longest rows in which the addresses of neighbouring lanes differ by `step`; 0:
+/// none of at least `least` lanes.
+unsigned MemoryEmitter::row_length(Value* pointer, std::int64_t step, unsigned least) {
   if (mask() || parts_.partial.edge() || shape(pointer).kind != Shape::Varying) return 0;
   for (unsigned length = width_ / 2; length >= least; length /= 2)
-    if (Rows{plan_.full, access.getParent(), length}.step(pointer) == size) return length;
+    if (Rows{plan_.full, plan_.flow, length}.step(pointer) == step) return length;
   return 0;
 }
 
 bool MemoryEmitter::load_rows(LoadInst& load, std::int64_t size) {
   Value* const pointer = load.getPointerOperand();
-  const unsigned length = load.isSimple() ? row_length(load, pointer, size) : 0;
+  unsigned length = load.isSimple() ? row_length(pointer, size) : 0;
+  const bool same = length == 0;  // in all lanes of a row
+  if (same) length = load.isSimple() ? row_length(pointer, 0) : 0;
   if (length == 0) return false;
   ++report_.loads_contiguous;
   SmallVector<Value*, 8> rows;
-  auto* const type = FixedVectorType::get(load.getType(), length);
-  for (unsigned lane = 0; lane < width_; lane += length)
-    rows.push_back(b_.CreateAlignedLoad(type, lane_value(pointer, lane), load.getAlign()));
+  Type* const type = same ? load.getType() : FixedVectorType::get(load.getType(), length);
+  for (unsigned lane = 0; lane < width_; lane += length) {
+    Value* const row = b_.CreateAlignedLoad(type, lane_value(pointer, lane), load.getAlign());
+    rows.push_back(same ? b_.CreateVectorSplat(length, row) : row);
+  }
   define(&load, concatenateVectors(b_, rows));
   return true;
 }
 
 bool MemoryEmitter::store_rows(StoreInst& store, std::int64_t size) {
   Value* const pointer = store.getPointerOperand();
-  const unsigned length = store.isSimple() ? row_length(store, pointer, size) : 0;
+  const unsigned length = store.isSimple() ? row_length(pointer, size) : 0;
   if (length == 0) return false;
   ++report_.stores_contiguous;
   Value* const all = vec(store.getValueOperand());

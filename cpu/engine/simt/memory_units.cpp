@@ -225,12 +225,11 @@ bool MemoryEmitter::may_be_apart(const Type& type, std::int64_t size) const {
 
 /// The addresses of the units of all lanes; `offset`: of the pointer from the start of a unit.
 /// Lanes of a row are neighbours, so that one address is enough for them.
-SmallVector<Value*> MemoryEmitter::unit_addresses(const Instruction& access, Value* pointer,
-                                                  std::int64_t offset, std::int64_t bytes) {
+SmallVector<Value*> MemoryEmitter::unit_addresses(Value* pointer, std::int64_t offset,
+                                                  std::int64_t bytes) {
   const Shape where = shape(pointer);
   unsigned length = 1;
-  if (where.kind == Shape::Varying)
-    length = std::max(1U, row_length(access, pointer, bytes, /*least=*/2));
+  if (where.kind == Shape::Varying) length = std::max(1U, row_length(pointer, bytes, /*least=*/2));
   SmallVector<Value*> addresses;
   for (unsigned lane = 0; lane < width_; ++lane) {
     const unsigned in_row = lane % length;
@@ -301,7 +300,7 @@ Value* MemoryEmitter::load_from_lane_units(LoadInst& load, Type* type, std::int6
   auto* const part = FixedVectorType::get(type, in_register);
   SmallVector<Value*> parts;
   const SmallVector<Value*> addresses =
-      unit_addresses(load, load.getPointerOperand(), unit.offset, unit.bytes);
+      unit_addresses(load.getPointerOperand(), unit.offset, unit.bytes);
   if (unit.bytes >= kRegister) {
     for (Value* address : addresses)
       for (std::int64_t at = 0; at < unit.bytes; at += kRegister)
@@ -398,8 +397,7 @@ bool MemoryEmitter::store_to_lane_units(StoreInst& store, Type* type, std::int64
     for (unsigned first = 0; first < width_; first += in_register)
       list.push_back(b_.CreateShuffleVector(all, every(1, first, in_register)));
   }
-  const SmallVector<Value*> addresses =
-      unit_addresses(*unit[0], unit[0]->getPointerOperand(), 0, bytes);
+  const SmallVector<Value*> addresses = unit_addresses(unit[0]->getPointerOperand(), 0, bytes);
   const SmallVector<Value*> parts = interleave(std::move(lists));
   const Align align{static_cast<std::uint64_t>(size)};
   for (std::size_t i = 0; i < parts.size(); ++i) {

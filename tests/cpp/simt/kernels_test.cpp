@@ -224,6 +224,62 @@ TEST(SimtKernels, UnitsWithGapsBetweenLanesAreAccessedWhole) {
     compare(parse(unit_kernel("  %index = add i32 %tid, 0\n", 32, 4, bytes)), unit_work(96, none));
 }
 
+TEST(SimtKernels, RowsThatALoopMovesAreLoadedWhole) {
+  // Sixteen lanes read neighbouring numbers, and the same factor: two loads of each for 32 lanes.
+  Work work;
+  work.block = {96, 1, 1};
+  work.buffers = {numbers(2048), std::vector<std::uint32_t>(96)};
+  work.numbers = {5};
+  const auto report = compare(parse(R"(
+define void @kernel() {
+entry:
+  %params = call ptr @cucpu.params()
+  %in = load i64, ptr %params
+  %po = getelementptr i8, ptr %params, i64 8
+  %out = load i64, ptr %po
+  %pn = getelementptr i8, ptr %params, i64 16
+  %n = load i32, ptr %pn
+  %tid = call i32 @cucpu.sreg.tid.x()
+  %t = zext nneg i32 %tid to i64
+  %lane = and i64 %t, 15
+  %row = lshr i64 %t, 4
+  %first = shl i64 %row, 8
+  %column = shl i64 %lane, 2
+  %place = add i64 %first, %column
+  %p0 = add i64 %in, %place
+  %f = shl i64 %row, 3
+  %q0 = add i64 %in, %f
+  br label %loop
+loop:
+  %p = phi i64 [ %p0, %entry ], [ %p1, %loop ]
+  %q = phi i64 [ %q0, %entry ], [ %q1, %loop ]
+  %k = phi i32 [ 0, %entry ], [ %k1, %loop ]
+  %sum = phi i32 [ 1, %entry ], [ %more, %loop ]
+  %at.p = inttoptr i64 %p to ptr
+  %v = load i32, ptr %at.p, align 4
+  %at.q = inttoptr i64 %q to ptr
+  %s = load i32, ptr %at.q, align 4
+  %product = mul i32 %v, %s
+  %three = mul i32 %sum, 3
+  %more = add i32 %three, %product
+  %p1 = add i64 %p, 64
+  %q1 = add i64 %q, 4
+  %k1 = add i32 %k, 1
+  %again = icmp slt i32 %k1, %n
+  br i1 %again, label %loop, label %end
+end:
+  %o = shl i64 %t, 2
+  %d = add i64 %out, %o
+  %pd = inttoptr i64 %d to ptr
+  store i32 %more, ptr %pd, align 4
+  ret void
+}
+)"),
+                              work);
+  EXPECT_EQ(report.gathers, 0u);
+  EXPECT_EQ(report.loads_contiguous, 2u);
+}
+
 TEST(SimtKernels, AStoreBetweenTheLoadsOfAUnitIsSeen) {
   std::vector<std::uint32_t> order(192);
   for (std::uint32_t i = 0; i < 192; ++i) order[i] = i % 96 * 37 % 96;
