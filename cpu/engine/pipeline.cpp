@@ -49,6 +49,7 @@
 #include "cpu/engine/simt/if_convert.hpp"
 #include "cpu/engine/simt/jam_groups.hpp"
 #include "cpu/engine/simt/linear_sum.hpp"
+#include "cpu/engine/simt/lower_gathers.hpp"
 #include "cpu/engine/simt/narrow_integers.hpp"
 #include "cpu/engine/simt/poison_flags.hpp"
 #include "cpu/engine/simt/prepare.hpp"
@@ -57,6 +58,7 @@
 #include "cpu/engine/simt/share_offsets.hpp"
 #include "cpu/engine/simt/unroll_barrier_loops.hpp"
 #include "cpu/engine/simt/unroll_tile_loops.hpp"
+#include "cpu/engine/simt/vector_target.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/engine/translate/passes.hpp"
 #include "cpu/trace/trace.hpp"
@@ -508,6 +510,10 @@ constexpr Pass kFinish[] = {
      transform([](C& c) { insert_safepoint_polls(c.module, c.function, c.code.fibers); })},
     {"combine-deferred-atomics", on_function<combine_deferred_atomics>, kRunsOn},
     {"expand-float-atomics", on_module<expand_float_atomics>},
+    {"lower-gathers", transform([](C& c) {
+       if (!c.code.baseline) simt::lower_gathers(*c.function, simt::VectorTarget::of(c.target));
+     }),
+     kVector},
     {"widen-masks",
      transform([](C& c) { simt::widen_masks(*c.function, simt::MaskForm::of(c.target)); }),
      kVector},

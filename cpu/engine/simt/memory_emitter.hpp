@@ -47,6 +47,7 @@ class MemoryEmitter : public EmitterPart {
     pending_prefetches_.clear();
     lane_words_.clear();
     loaded_units_.clear();
+    repeating_.clear();
   }
   /// Whether full code needs the vector of an address only where pieces are not contiguous.
   [[nodiscard]] bool is_of_pieces(const Instruction* inst) const {
@@ -61,7 +62,9 @@ class MemoryEmitter : public EmitterPart {
     std::uint64_t scale = 1;
   };
   bool find_terms(Value*, std::uint64_t factor, AddressTerms&, unsigned depth = 0) const;
-  Value* lane_pointers(Value* pointer);
+  std::optional<AddressTerms> indexed(Value* pointer) const;
+  Value* uniform_address(const AddressTerms&);
+  Value* lane_pointers(Value* pointer, bool active = false);
   Value* lane_address(Value* pointer, unsigned lane, unsigned depth = 5);
   // memory_units.cpp
   std::optional<std::int64_t> offset_in_unit(llvm::LoadInst&, std::int64_t size,
@@ -76,7 +79,12 @@ class MemoryEmitter : public EmitterPart {
     std::int64_t bytes = 0;
   };
   bool may_be_apart(const llvm::Type&, std::int64_t size) const;
-  void find_load_offsets(const llvm::BasicBlock&);
+  struct PlacedLoad {
+    std::int64_t offset;
+    const llvm::LoadInst* load;
+  };
+  void find_placed_loads(const llvm::BasicBlock&);
+  static std::int64_t bytes_of_unit(llvm::ArrayRef<PlacedLoad> loads, std::int64_t size);
   LaneUnit lane_unit(llvm::LoadInst&, std::int64_t size);
   llvm::SmallVector<Value*> unit_addresses(Value* pointer, std::int64_t offset, std::int64_t bytes);
   Value* load_from_lane_units(llvm::LoadInst&, llvm::Type*, std::int64_t size);
@@ -95,8 +103,9 @@ class MemoryEmitter : public EmitterPart {
   unsigned row_length(Value* pointer, std::int64_t step, unsigned least = 4);
   bool load_rows(llvm::LoadInst&, std::int64_t size);
   bool store_rows(llvm::StoreInst&, std::int64_t size);
-  Value* active_pointers(
-      Value* pointer);  ///< Lanes that are off point where a lane that is on does.
+  bool repeats(const Value*, unsigned depth = 0) const;
+  Value* active_lanes(Value*);
+  llvm::SmallVector<Value*> active_addresses(Value* pointer, std::int64_t distance);
   bool is_made_here(const Instruction*) const;
   Value* copy_with(const Instruction*, llvm::ArrayRef<Value*> operands);  ///< For one lane.
   /// Computes the address of one lane at a time, for loops over lanes. `depth`: of the expressions
@@ -126,10 +135,9 @@ class MemoryEmitter : public EmitterPart {
   llvm::SmallVector<PendingPrefetch, 4> pending_prefetches_;  ///< prefetches of the current block
   /// Words of vectors that lanes use one by one: by load and number of the word in the vector.
   llvm::DenseMap<std::pair<const llvm::LoadInst*, unsigned>, Value*> lane_words_;
-  /// By address without constants, and type: the constants of the plain loads of a block.
-  llvm::DenseMap<std::pair<const Value*, llvm::Type*>, llvm::SmallVector<std::int64_t>>
-      load_offsets_;
-  const llvm::BasicBlock* offsets_in_ = nullptr;
+  /// By address without constants, and type: the plain loads of a block and these constants.
+  llvm::DenseMap<std::pair<const Value*, llvm::Type*>, llvm::SmallVector<PlacedLoad>> placed_loads_;
+  const llvm::BasicBlock* placed_in_ = nullptr;
   /// Units of the current block that were loaded lane by lane, with the vectors of their elements.
   struct LoadedUnits {
     const Value* base;
@@ -139,6 +147,9 @@ class MemoryEmitter : public EmitterPart {
     llvm::SmallVector<Value*, 8> elements;
   };
   llvm::SmallVector<LoadedUnits, 2> loaded_units_;
+  /// Loads of the current block for which lanes that are off have read what the first lane that is
+  /// on has read.
+  llvm::SmallPtrSet<const Instruction*, 8> repeating_;
   llvm::SmallPtrSet<const llvm::LoadInst*, 4> in_pieces_;
   llvm::SmallPtrSet<const Instruction*, 16> of_pieces_;  ///< their addresses
   llvm::DenseMap<Value*, Value*> private_memory_;

@@ -58,14 +58,8 @@ bool MemoryEmitter::find_terms(Value* v, std::uint64_t factor, AddressTerms& ter
   return true;
 }
 
-/// The addresses of all lanes, as an address that is the same for all of them and an index where
-/// possible: gather and scatter instructions add and scale the index themselves, and an index of 32
-/// bits takes half the registers.
-Value* MemoryEmitter::lane_pointers(Value* pointer) {
-  AddressTerms terms;
-  if (shape(pointer).kind != Shape::Varying || !find_terms(pointer, 1, terms) || !terms.lanes ||
-      terms.uniform.empty() || !terms.lanes->getType()->isIntegerTy(64))
-    return vec(pointer);
+/// The sum of the terms that are the same for all lanes, of which there is one at least.
+Value* MemoryEmitter::uniform_address(const AddressTerms& terms) {
   Value* base = nullptr;
   Value* offset = nullptr;
   for (auto [term, factor] : terms.uniform) {
@@ -80,11 +74,28 @@ Value* MemoryEmitter::lane_pointers(Value* pointer) {
     if (factor != 1) one = b_.CreateMul(one, b_.getInt64(factor));
     offset = offset ? b_.CreateAdd(offset, one) : one;
   }
-  if (!base)
-    base = b_.CreateIntToPtr(offset, b_.getPtrTy());
-  else if (offset)
-    base = b_.CreateGEP(b_.getInt8Ty(), base, offset);
-  Value* index = vec(terms.lanes);
+  if (!base) return b_.CreateIntToPtr(offset, b_.getPtrTy());
+  return offset ? b_.CreateGEP(b_.getInt8Ty(), base, offset) : base;
+}
+
+/// An address as one that is the same for all lanes and an index, where it can be written so.
+std::optional<MemoryEmitter::AddressTerms> MemoryEmitter::indexed(Value* pointer) const {
+  AddressTerms terms;
+  if (shape(pointer).kind != Shape::Varying || !find_terms(pointer, 1, terms) || !terms.lanes ||
+      terms.uniform.empty() || !terms.lanes->getType()->isIntegerTy(64))
+    return {};
+  return terms;
+}
+
+/// The addresses of all lanes, as an address that is the same for all of them and an index where
+/// possible: gather and scatter instructions add and scale the index themselves, and an index of 32
+/// bits takes half the registers. `active`: lanes that are off have the address of one that is on.
+Value* MemoryEmitter::lane_pointers(Value* pointer, bool active) {
+  const auto found = indexed(pointer);
+  if (!found) return active ? active_lanes(pointer) : vec(pointer);
+  const AddressTerms& terms = *found;
+  Value* base = uniform_address(terms);
+  Value* index = active ? active_lanes(terms.lanes) : vec(terms.lanes);
   Type* unit = b_.getInt8Ty();
   if (terms.scale == 2 || terms.scale == 4 || terms.scale == 8)
     unit = b_.getIntNTy(8 * static_cast<unsigned>(terms.scale));
@@ -93,10 +104,48 @@ Value* MemoryEmitter::lane_pointers(Value* pointer) {
   return b_.CreateGEP(unit, base, index);
 }
 
-Value* MemoryEmitter::active_pointers(Value* pointer) {
-  Value* pointers = vec(pointer);
-  // Lanes that are off read the block's context, which is always readable.
-  return mask() ? b_.CreateSelect(mask(), pointers, splat(state_.block_context)) : pointers;
+/// Whether lanes that are off hold what the first lane that is on holds.
+bool MemoryEmitter::repeats(const Value* v, unsigned depth) const {
+  if (isa<Constant>(v) || shape(v).kind <= Shape::Uniform) return true;
+  auto* inst = dyn_cast<Instruction>(v);
+  if (!inst || shape(inst).kind != Shape::Varying) return false;
+  if (repeating_.contains(inst)) return true;
+  return depth < kDepth && is_made_here(inst) &&
+         all_of(inst->operands(), [&](const Use& use) { return repeats(use, depth + 1); });
+}
+
+/// The lanes of a value, those that are off with what the first lane that is on holds: an address
+/// that follows from it may be read, and so may one that follows from what is read there.
+Value* MemoryEmitter::active_lanes(Value* v) {
+  if (!mask() || repeats(v)) return vec(v);
+  auto* extension = dyn_cast<CastInst>(v);  // of a number that takes fewer registers
+  if (extension && isa<SExtInst, ZExtInst>(extension) && is_made_here(extension) &&
+      shape(extension->getOperand(0)).kind == Shape::Varying)
+    return b_.CreateCast(extension->getOpcode(), active_lanes(extension->getOperand(0)),
+                         vector_type(extension->getType()));
+  Value* const lanes = vec(v);
+  Value* const first = b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask()), b_.getTrue());
+  return b_.CreateSelect(
+      mask(), lanes, splat(b_.CreateExtractElement(lanes, b_.CreateZExt(first, b_.getInt64Ty()))));
+}
+
+/// The addresses of single lanes, `distance` bytes from a pointer.
+SmallVector<Value*> MemoryEmitter::active_addresses(Value* pointer, std::int64_t distance) {
+  SmallVector<Value*> addresses;
+  const auto found = indexed(pointer);
+  Value* const lanes = active_lanes(found ? found->lanes : pointer);
+  Value* const base =
+      found ? b_.CreatePtrAdd(uniform_address(*found), b_.getInt64(distance)) : nullptr;
+  for (unsigned lane = 0; lane < width_; ++lane) {
+    Value* one = b_.CreateExtractElement(lanes, lane);
+    if (!base) {
+      addresses.push_back(b_.CreatePtrAdd(one, b_.getInt64(distance)));
+      continue;
+    }
+    if (found->scale != 1) one = b_.CreateMul(one, b_.getInt64(found->scale));
+    addresses.push_back(b_.CreatePtrAdd(base, one));
+  }
+  return addresses;
 }
 
 Value* MemoryEmitter::gather_by_loop(LoadInst& load, Type* type, Align align) {
@@ -118,9 +167,9 @@ Value* MemoryEmitter::gather(LoadInst& load, Type* type, Align align, bool rare)
     return b_.CreateMaskedGather(
         vector_type(type), lane_pointers(pointer), align, mask() ? mask() : all_lanes(),
         mask() ? Constant::getNullValue(vector_type(type)) : nullptr, load.getName());
-  Value* pointers = active_pointers(pointer);
-  return b_.CreateMaskedGather(vector_type(type), pointers, align, all_lanes(), nullptr,
-                               load.getName());
+  if (mask()) repeating_.insert(&load);
+  return b_.CreateMaskedGather(vector_type(type), lane_pointers(pointer, /*active=*/true), align,
+                               all_lanes(), nullptr, load.getName());
 }
 
 void MemoryEmitter::scatter(StoreInst& store, Align align, bool rare) {

@@ -24,7 +24,8 @@ namespace {
 constexpr std::int64_t kMostElements = 8;  // of a unit: one shuffle per register and element
 constexpr std::int64_t kMostBytes = 32;    // of a unit
 constexpr std::int64_t kLeastBytes = 4;    // of a unit that is apart from others
-constexpr std::int64_t kRegister = 16;     // bytes of the vectors that are transposed
+constexpr std::int64_t kRegister = 16;     // bytes of what is loaded, stored and transposed at once
+constexpr std::int64_t kLeastInMasked = 4;  // elements that beat gathers with masks
 
 /// A pointer of thread code without constant summands.
 struct Place {
@@ -84,6 +85,15 @@ SmallVector<Access> accesses_near(Instruction& access, const DataLayout& layout)
 SmallVector<int> every(std::int64_t step, std::int64_t first, unsigned count) {
   SmallVector<int> numbers;
   for (unsigned i = 0; i < count; ++i) numbers.push_back(static_cast<int>(first + step * i));
+  return numbers;
+}
+
+/// The even or odd elements of two vectors, in each piece of them that is as large as a register.
+SmallVector<int> half_of_pieces(unsigned odd, unsigned count, unsigned piece) {
+  SmallVector<int> numbers;
+  for (unsigned first = 0; first < count; first += piece)
+    for (const unsigned vector : {0U, count})
+      for (const int i : every(2, vector + first + odd, piece / 2)) numbers.push_back(i);
   return numbers;
 }
 
@@ -218,15 +228,17 @@ bool MemoryEmitter::store_to_units(StoreInst& store, Type* type, std::int64_t si
 
 /// Whether the elements of such units can be transposed: whole registers of lanes.
 bool MemoryEmitter::may_be_apart(const Type& type, std::int64_t size) const {
-  return !mask() && !parts_.partial.edge() && !by_loop(parts_.masks.are_rare()) &&
-         !type.isVectorTy() && type.getScalarSizeInBits() == 8 * static_cast<unsigned>(size) &&
-         kRegister % size == 0 && width_ * size >= kRegister;
+  return !parts_.partial.edge() && !by_loop(parts_.masks.are_rare()) && !type.isVectorTy() &&
+         type.getScalarSizeInBits() == 8 * static_cast<unsigned>(size) && kRegister % size == 0 &&
+         width_ * size >= kRegister;
 }
 
 /// The addresses of the units of all lanes; `offset`: of the pointer from the start of a unit.
-/// Lanes of a row are neighbours, so that one address is enough for them.
+/// Lanes of a row are neighbours, so that one address is enough for them. Lanes that are off have
+/// that of a lane that is on.
 SmallVector<Value*> MemoryEmitter::unit_addresses(Value* pointer, std::int64_t offset,
                                                   std::int64_t bytes) {
+  if (mask()) return active_addresses(pointer, -offset);
   const Shape where = shape(pointer);
   unsigned length = 1;
   if (where.kind == Shape::Varying) length = std::max(1U, row_length(pointer, bytes, /*least=*/2));
@@ -245,40 +257,58 @@ SmallVector<Value*> MemoryEmitter::unit_addresses(Value* pointer, std::int64_t o
 }
 
 /// Finds the places of all plain loads of a block, in order.
-void MemoryEmitter::find_load_offsets(const BasicBlock& block) {
-  load_offsets_.clear();
-  offsets_in_ = &block;
+void MemoryEmitter::find_placed_loads(const BasicBlock& block) {
+  placed_loads_.clear();
+  placed_in_ = &block;
   for (const Instruction& inst : block)
     if (const auto* load = dyn_cast<LoadInst>(&inst); load && load->isSimple()) {
       const Place place = place_of(load->getPointerOperand(), module_.getDataLayout());
-      load_offsets_[{place.base, load->getType()}].push_back(place.offset);
+      placed_loads_[{place.base, load->getType()}].push_back({place.offset, load});
     }
-  for (auto& [place, offsets] : load_offsets_) {
-    sort(offsets);
-    offsets.erase(unique(offsets), offsets.end());
+  for (auto& [place, loads] : placed_loads_) {
+    // The first load of a place remains.
+    llvm::stable_sort(loads, [](const auto& a, const auto& b) { return a.offset < b.offset; });
+    loads.erase(
+        llvm::unique(loads, [](const auto& a, const auto& b) { return a.offset == b.offset; }),
+        loads.end());
   }
 }
 
-/// The unit of a load all of whose elements the block loads: as many as fit, from the first one of
-/// neighbouring elements on. Null bytes: none.
+/// The bytes of the unit that begins with the first of some loads: the block loads all of its
+/// elements, or most of them, after the first one, to whose address the unit is aligned: then it
+/// lies in one page.
+std::int64_t MemoryEmitter::bytes_of_unit(ArrayRef<PlacedLoad> loads, std::int64_t size) {
+  const PlacedLoad& first = loads.front();
+  for (std::int64_t bytes = std::min(kMostBytes, kMostElements * size); bytes > size; bytes /= 2) {
+    const auto present =
+        loads.take_while([&](const PlacedLoad& one) { return one.offset < first.offset + bytes; });
+    const auto count = static_cast<std::int64_t>(present.size());
+    if (any_of(present,
+               [&](const PlacedLoad& one) { return (one.offset - first.offset) % size != 0; }))
+      continue;
+    if (count == bytes / size) return bytes;
+    if (2 * count > bytes / size &&
+        first.load->getAlign().value() >= static_cast<std::uint64_t>(bytes) &&
+        all_of(present.drop_front(),
+               [&](const PlacedLoad& one) { return first.load->comesBefore(one.load); }))
+      return bytes;
+  }
+  return size;
+}
+
+/// The unit of neighbouring elements that a load belongs to. Null bytes: none.
 MemoryEmitter::LaneUnit MemoryEmitter::lane_unit(LoadInst& load, std::int64_t size) {
   const DataLayout& layout = module_.getDataLayout();
   const Place here = place_of(load.getPointerOperand(), layout);
-  if (offsets_in_ != load.getParent()) find_load_offsets(*load.getParent());
-  const SmallVector<std::int64_t>& offsets = load_offsets_[{here.base, load.getType()}];
-  for (std::size_t first = 0; first < offsets.size();) {
-    std::size_t count = 1;
-    while (first + count < offsets.size() &&
-           offsets[first + count] == offsets[first] + static_cast<std::int64_t>(count) * size)
-      ++count;
-    std::int64_t bytes = kMostBytes;
-    while (bytes > static_cast<std::int64_t>(count) * size || bytes / size > kMostElements)
-      bytes /= 2;
-    if (here.offset >= offsets[first] && here.offset < offsets[first] + bytes)
+  if (placed_in_ != load.getParent()) find_placed_loads(*load.getParent());
+  ArrayRef<PlacedLoad> loads = placed_loads_[{here.base, load.getType()}];
+  while (!loads.empty()) {
+    const std::int64_t start = loads.front().offset, bytes = bytes_of_unit(loads, size);
+    if (here.offset >= start && here.offset < start + bytes)
       return bytes > size && bytes >= kLeastBytes
-                 ? LaneUnit{here.base, offsets[first], here.offset - offsets[first], bytes}
+                 ? LaneUnit{here.base, start, here.offset - start, bytes}
                  : LaneUnit{};
-    first += static_cast<std::size_t>(bytes / size);
+    loads = loads.drop_while([&](const PlacedLoad& one) { return one.offset < start + bytes; });
   }
   return {};
 }
@@ -288,6 +318,9 @@ Value* MemoryEmitter::load_from_lane_units(LoadInst& load, Type* type, std::int6
   if (!load.isSimple() || !may_be_apart(*type, size)) return nullptr;
   const LaneUnit unit = lane_unit(load, size);
   if (unit.bytes == 0) return nullptr;
+  if (mask() && plan_.target.has_gather(*type) && unit.bytes < kLeastInMasked * size)
+    return nullptr;
+  if (mask()) repeating_.insert(&load);
   const auto element = static_cast<std::size_t>(unit.offset / size);
   const auto elements = static_cast<std::size_t>(unit.bytes / size);
   for (const LoadedUnits& known : loaded_units_)
@@ -329,9 +362,21 @@ Value* MemoryEmitter::load_from_lane_units(LoadInst& load, Type* type, std::int6
 }
 
 /// The elements of units, by their number: even and odd ones are separated until each is alone.
+/// As many parts as there are elements give one part of each of them; where registers have several
+/// parts, that many such sets are transposed at once.
 SmallVector<SmallVector<Value*>> MemoryEmitter::deinterleave(ArrayRef<Value*> parts,
                                                              std::size_t elements) {
-  SmallVector<SmallVector<Value*>> lists{SmallVector<Value*>{parts}};
+  const std::size_t together = std::min<std::size_t>(
+      plan_.target.lanes * sizeof(std::uint32_t) / kRegister, parts.size() / elements);
+  const unsigned piece = cast<FixedVectorType>(parts[0]->getType())->getNumElements();
+  SmallVector<SmallVector<Value*>> lists(1);
+  for (std::size_t first = 0; first < parts.size(); first += together * elements)
+    for (std::size_t i = 0; i < elements; ++i) {
+      SmallVector<Value*> pieces;
+      for (std::size_t set = 0; set < together; ++set)
+        pieces.push_back(parts[first + set * elements + i]);
+      lists[0].push_back(concatenateVectors(b_, pieces));
+    }
   for (std::size_t done = 1; done < elements; done *= 2) {
     // List i holds the elements that are i modulo `done`.
     SmallVector<SmallVector<Value*>> next(2 * done);
@@ -341,7 +386,7 @@ SmallVector<SmallVector<Value*>> MemoryEmitter::deinterleave(ArrayRef<Value*> pa
         const unsigned count = cast<FixedVectorType>(low->getType())->getNumElements();
         for (unsigned odd = 0; odd < 2; ++odd)
           next[list + odd * done].push_back(
-              b_.CreateShuffleVector(low, high, every(2, odd, count)));
+              b_.CreateShuffleVector(low, high, half_of_pieces(odd, count, piece)));
       }
     lists = std::move(next);
   }
@@ -374,7 +419,7 @@ SmallVector<Value*> MemoryEmitter::interleave(SmallVector<SmallVector<Value*>> l
 /// Stores to all elements of a unit, next to each other: one store per lane at the last of them.
 /// Returns whether `store` is one of them. Lanes that write to the same unit write in order.
 bool MemoryEmitter::store_to_lane_units(StoreInst& store, Type* type, std::int64_t size) {
-  if (!store.isSimple() || !may_be_apart(*type, size)) return false;
+  if (!store.isSimple() || mask() || !may_be_apart(*type, size)) return false;
   const DataLayout& layout = module_.getDataLayout();
   const Shape where = shape(store.getPointerOperand());
   const SmallVector<StoreInst*> run = run_of(store, layout, [&](Value* pointer) {

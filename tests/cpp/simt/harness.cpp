@@ -30,6 +30,7 @@
 #include "cpu/engine/pipeline.hpp"
 #include "cpu/engine/run/block_iteration.hpp"
 #include "cpu/engine/simt/analyses.hpp"
+#include "cpu/engine/simt/lower_gathers.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 
 namespace simt_test {
@@ -414,6 +415,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   cucpu::pipeline::optimize_block(*made.function, machine.get());
   cucpu::lower_min_max(*made.function, machine.get());
   cucpu::fold_canonical_selects(*made.function, machine.get());
+  cucpu::simt::lower_gathers(*made.function, {});
   const cucpu::simt::MaskForm avx2{.has_sign_bits = true, .most_lanes = 8};
   cucpu::simt::widen_masks(*made.function,
                            work.as_on_x86 ? avx2 : cucpu::simt::MaskForm::of(machine.get()));

@@ -19,6 +19,7 @@
 #include "cpu/engine/simt/dead_shared_stores.hpp"
 #include "cpu/engine/simt/forward_shared_stores.hpp"
 #include "cpu/engine/simt/linear_sum.hpp"
+#include "cpu/engine/simt/lower_gathers.hpp"
 #include "cpu/engine/simt/narrow_integers.hpp"
 #include "cpu/engine/simt/recover_divisions.hpp"
 #include "cpu/engine/simt/share_offsets.hpp"
@@ -390,6 +391,40 @@ TEST(SimtPasses, OtherPointersStay) {
   EXPECT_EQ(pointers_of_loop("add i64 %a, %loaded", "add i64 %tid, %loaded"), 2u)
       << "a base that differs between lanes";
   EXPECT_EQ(pointers_of_loop("add i64 %a, %tid", "add i64 %b, %tid"), 2u) << "scalars";
+}
+
+/// How many loads of single lanes replace a gather from this address.
+unsigned loads_of_gather(const std::string& address, const std::string& mask = "true",
+                         const cucpu::simt::VectorTarget& target = {}) {
+  Parsed code{"define <4 x float> @f(ptr %x, <4 x i32> %i, <4 x i64> %j, <4 x ptr> %p) {\n" +
+              address +
+              "  %g = call <4 x float> @llvm.masked.gather.v4f32.v4p0(<4 x ptr> %at, i32 4, <4 x "
+              "i1> <i1 true, i1 true, i1 true, i1 " +
+              mask +
+              ">, <4 x float> poison)\n  ret <4 x float> %g\n}\n"
+              "declare <4 x float> @llvm.masked.gather.v4f32.v4p0(<4 x ptr>, i32, <4 x i1>, "
+              "<4 x float>)\n"};
+  cucpu::simt::lower_gathers(*code.function, target);
+  EXPECT_FALSE(verifyFunction(*code.function, &errs()));
+  return static_cast<unsigned>(count_if(
+      instructions(*code.function), [](const Instruction& inst) { return isa<LoadInst>(inst); }));
+}
+
+TEST(SimtPasses, GathersByIndicesAreLoadsOfLanesWhereTheTargetHasNone) {
+  const std::string by_sign = "  %k = sext <4 x i32> %i to <4 x i64>\n",
+                    by_zero = "  %k = zext <4 x i32> %i to <4 x i64>\n",
+                    at = "  %at = getelementptr float, ptr %x, <4 x i64> ";
+  const std::string four = "<i64 4, i64 4, i64 4, i64 4>";
+  EXPECT_EQ(loads_of_gather(by_sign + at + "%k\n"), 4u);
+  EXPECT_EQ(loads_of_gather(by_zero + at + "%k\n"), 4u);
+  EXPECT_EQ(loads_of_gather(by_sign + "  %s = shl <4 x i64> %k, " + four + "\n" + at + "%s\n"), 4u);
+  EXPECT_EQ(loads_of_gather(by_sign + "  %s = mul <4 x i64> %k, " + four + "\n" + at + "%s\n"), 4u);
+  cucpu::simt::VectorTarget gathers;
+  gathers.gathers = true;
+  EXPECT_EQ(loads_of_gather(by_sign + at + "%k\n", "true", gathers), 0u);
+  EXPECT_EQ(loads_of_gather(by_sign + at + "%k\n", "false"), 0u) << "not all lanes";
+  EXPECT_EQ(loads_of_gather(at + "%j\n"), 0u) << "indices of 64 bits";
+  EXPECT_EQ(loads_of_gather("  %at = getelementptr i8, <4 x ptr> %p, i64 0\n"), 0u);
 }
 
 }  // namespace

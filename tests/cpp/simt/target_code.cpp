@@ -19,12 +19,14 @@
 #include "cpu/engine/nan/saturating_convert.hpp"
 #include "cpu/engine/pipeline.hpp"
 #include "cpu/engine/simt/dot_products.hpp"
+#include "cpu/engine/simt/lower_gathers.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
 #include "cpu/ptx/parser.hpp"
 
 using namespace llvm;
 
-std::unique_ptr<TargetMachine> machine(const char* cpu, const std::string& triple) {
+std::unique_ptr<TargetMachine> machine(const char* cpu, const std::string& triple,
+                                       const char* features) {
   static const bool ready = [] {
     InitializeAllTargetInfos();
     InitializeAllTargets();
@@ -37,7 +39,7 @@ std::unique_ptr<TargetMachine> machine(const char* cpu, const std::string& tripl
   const Target* target = TargetRegistry::lookupTarget(triple, error);
   if (!target) return nullptr;
   return std::unique_ptr<TargetMachine>{
-      target->createTargetMachine(triple, cpu, "", TargetOptions{}, Reloc::PIC_)};
+      target->createTargetMachine(triple, cpu, features, TargetOptions{}, Reloc::PIC_)};
 }
 
 Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 block,
@@ -70,6 +72,7 @@ Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 bloc
   cucpu::lower_saturating_conversions(*made.function, &target);
   cucpu::simt::form_dot_products(*made.function, &target);
   cucpu::fold_canonical_selects(*made.function, &target);
+  cucpu::simt::lower_gathers(*made.function, cucpu::simt::VectorTarget::of(&target));
   cucpu::simt::widen_masks(*made.function, cucpu::simt::MaskForm::of(&target));
   EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
   SmallString<0> text;

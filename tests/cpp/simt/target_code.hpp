@@ -14,9 +14,10 @@ struct Made {
   std::string assembly;
 };
 
-/// Null if this LLVM makes no code for the triple.
-std::unique_ptr<llvm::TargetMachine> machine(
-    const char* cpu, const std::string& triple = "x86_64-unknown-linux-gnu");
+/// Null if this LLVM makes no code for the triple. `features`: as host_target() adds them.
+std::unique_ptr<llvm::TargetMachine> machine(const char* cpu,
+                                             const std::string& triple = "x86_64-unknown-linux-gnu",
+                                             const char* features = "");
 
 /// `check`: of check::Kinds.
 Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 block,
