@@ -9,6 +9,7 @@
 
 #include "cpu/engine/coverage/count.hpp"
 #include "cpu/engine/coverage/coverage_map.hpp"
+#include "cpu/engine/jit/routine_call.hpp"
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/simt/markers.hpp"
@@ -320,7 +321,8 @@ class Lowering {
     if (name == "cluster.arrive") return call("cucpu_rt_cluster_arrive", none, {}), nullptr;
     if (name == "cluster.wait") return call("cucpu_rt_cluster_wait", none, {}), nullptr;
     if (name == "warp.sync") return warp(WarpOp::kSync, argument(0), b_.getInt32(0)), nullptr;
-    if (name == "activemask") return call("cucpu_rt_activemask", i32(), {});
+    // Lanes meet at the call that they wait in: calls on two sides of a branch must stay two.
+    if (name == "activemask") return call_routine(module_, b_, i32(), "cucpu_rt_activemask", {});
     if (name == "elect") return unpack(warp(WarpOp::kElect, argument(0), b_.getInt32(0)), type);
     if (name.consume_front("shfl.")) {
       const WarpOp op = name.starts_with("up")     ? WarpOp::kShflUp

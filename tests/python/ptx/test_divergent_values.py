@@ -320,6 +320,45 @@ def test_warp_operations_on_both_sides_of_a_branch_have_their_own_predicates() -
         assert out[31] == 0x80000001 and np.all(out[:31] == rest)
 
 
+def test_active_lanes_on_both_sides_of_a_branch_are_read_separately() -> None:
+    # Both sides begin with the same instruction, and end with it in the second kernel: LLVM merges equal calls.
+    program = Program("""
+    extern "C" __global__ void first(const unsigned* in, unsigned* out) {
+      const unsigned t = threadIdx.x, v = in[t];
+      if (v & 1) {
+        const unsigned m = __activemask();
+        out[t] = __popc(m) + 100 * __shfl_sync(m, t, __ffs(m) - 1);
+      } else {
+        const unsigned m = __activemask();
+        out[t] = __popc(__ballot_sync(m, v & 2));
+      }
+    }
+    extern "C" __global__ void last(const unsigned* in, unsigned* out) {
+      const unsigned t = threadIdx.x, v = in[t];
+      unsigned m, n;
+      if (v & 1) { n = __ffs(in[v % 32]); m = __activemask(); }
+      else { n = __clz(in[v % 31]); m = __activemask(); }
+      out[t] = m + n;
+    }
+    """)
+    given, out = words(64), np.zeros(64, np.uint32)
+    odd = (given & 1).astype(bool).reshape(2, 32)
+    lanes = np.arange(64, dtype=np.uint32).reshape(2, 32)
+    count, twos = odd.sum(1), (~odd & (given & 2).astype(bool).reshape(2, 32)).sum(1)
+    first_odd = np.array([lane[o][0] for lane, o in zip(lanes, odd, strict=True)])
+    program.run("first", 1, 64, given, out)
+    assert np.array_equal(out.reshape(2, 32), np.where(odd, (count + 100 * first_odd)[:, None], twos[:, None]))
+    program.run("last", 1, 64, given, out)
+    mask = (odd * (np.uint32(1) << np.arange(32, dtype=np.uint32))).sum(1, dtype=np.uint32)[:, None]
+    numbers = np.array([int(x) for x in given])
+    added = [
+        (int(numbers[v % 32]) & -int(numbers[v % 32])).bit_length() if v & 1 else 32 - int(numbers[v % 31]).bit_length()
+        for v in numbers
+    ]
+    expected = np.where(odd, mask, ~mask) + np.array(added, np.uint32).reshape(2, 32)
+    assert np.array_equal(out.reshape(2, 32), expected)
+
+
 def test_choice_between_equal_values_needs_no_condition() -> None:
     # LLVM turns the store in a turn of the unrolled loop into a choice between 0 and 0.
     program = Program("""
