@@ -44,26 +44,21 @@ std::optional<Places> places_of(const IntrinsicInst& gather) {
   auto* extension = dyn_cast<CastInst>(index);
   if (!extension || !isa<SExtInst, ZExtInst>(extension)) return {};
   auto* from = dyn_cast<FixedVectorType>(extension->getSrcTy());
-  if (!from || !from->getElementType()->isIntegerTy(32) || from->getNumElements() % 2 != 0 ||
+  if (!from || !from->getElementType()->isIntegerTy(32) ||
       !extension->getDestTy()->getScalarType()->isIntegerTy(64))
     return {};
   return Places{gep, extension, factor};
 }
 
-/// The indices of all lanes, extended. Freezing keeps the poison of one of a pair from the other.
-SmallVector<Value*> extract_in_pairs(IRBuilder<>& b, const CastInst& extension) {
-  Value* const indices = b.CreateFreeze(extension.getOperand(0));
+/// The indices of all lanes, extended. Two of them as one number of 64 bits would be fewer
+/// instructions, but LLVM 19 then omits the extension of the lower one where it knows its bits.
+SmallVector<Value*> extract(IRBuilder<>& b, const CastInst& extension) {
+  Value* const indices = extension.getOperand(0);
   const unsigned lanes = cast<FixedVectorType>(indices->getType())->getNumElements();
-  Value* const pairs = b.CreateBitCast(indices, FixedVectorType::get(b.getInt64Ty(), lanes / 2));
-  const bool is_signed = isa<SExtInst>(extension);
   SmallVector<Value*> found;
-  for (unsigned i = 0; i < lanes / 2; ++i) {
-    Value* const pair = b.CreateExtractElement(pairs, i);
-    Value* const low = b.CreateTrunc(pair, b.getInt32Ty());
-    found.push_back(is_signed ? b.CreateSExt(low, b.getInt64Ty())
-                              : b.CreateZExt(low, b.getInt64Ty()));
-    found.push_back(is_signed ? b.CreateAShr(pair, 32) : b.CreateLShr(pair, 32));
-  }
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    found.push_back(b.CreateCast(extension.getOpcode(), b.CreateExtractElement(indices, lane),
+                                 extension.getDestTy()->getScalarType()));
   return found;
 }
 
@@ -74,7 +69,7 @@ void lower(IntrinsicInst& gather, const Places& places) {
   Value* const base = places.address->getOperand(0);
   Value* all = PoisonValue::get(gather.getType());
   unsigned lane = 0;
-  for (Value* index : extract_in_pairs(b, *places.extension)) {
+  for (Value* index : extract(b, *places.extension)) {
     if (places.factor != 1) index = b.CreateMul(index, b.getInt64(places.factor));
     Value* const from = b.CreateGEP(places.address->getSourceElementType(), base, index);
     all = b.CreateInsertElement(all, b.CreateAlignedLoad(element, from, align), lane++);
@@ -86,7 +81,6 @@ void lower(IntrinsicInst& gather, const Places& places) {
 }  // namespace
 
 unsigned lower_gathers(Function& block, const VectorTarget& target) {
-  if (!block.getDataLayout().isLittleEndian()) return 0;  // the first of a pair is the lower half
   SmallVector<std::pair<IntrinsicInst*, Places>> found;
   for (Instruction& inst : instructions(block)) {
     auto* gather = dyn_cast<IntrinsicInst>(&inst);
