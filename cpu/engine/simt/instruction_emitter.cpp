@@ -83,9 +83,16 @@ void InstructionEmitter::emit_vector(Instruction& inst) {
     result = divide_lanes(b_, inst.getOpcode(), operand(0), scalar(inst.getOperand(1)));
   } else if (auto* binary = dyn_cast<BinaryOperator>(&inst)) {
     Value *left = operand(0), *right = operand(1);
-    if (mask() && may_trap(inst)) {
-      right = b_.CreateSelect(mask(), right, ConstantInt::get(right->getType(), 1));
-      left = b_.CreateSelect(mask(), left, ConstantInt::get(left->getType(), 0));
+    if (may_trap(inst)) {
+      Constant* const one = ConstantInt::get(right->getType(), 1);
+      if (mask()) {
+        right = b_.CreateSelect(mask(), b_.CreateFreeze(right), one);
+        left = b_.CreateSelect(mask(), left, ConstantInt::get(left->getType(), 0));
+      }
+      // Divisors of lanes that are on are not zero, but LLVM simplifies a quotient for either side
+      // of a select, and drops a side that is a constant vector with a zero in any lane as
+      // undefined in all lanes: <0, 1, 2, ...> of `x / lane`, where lane 0 is off.
+      right = b_.CreateBinaryIntrinsic(Intrinsic::umax, right, one);
     }
     result = b_.CreateBinOp(binary->getOpcode(), left, right, inst.getName());
     if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&inst);

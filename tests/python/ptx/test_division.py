@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integer division and remainder by a number that is the same for all threads, with every number of lanes.
+"""Integer division and remainder with every number of lanes, mostly by a number that is the same for all threads.
 
 Vector code divides the first lane of a group and tests whether the others have the same quotient, or multiplies all lanes by a reciprocal.
 """
@@ -141,6 +141,39 @@ def test_lanes_that_are_off_do_not_divide(ptx: str) -> None:
     on = lanes[None, :] != (np.arange(len(by)) & 15)[:, None]
     assert np.array_equal(quotients, np.where(on, q, kind(77)))
     assert np.array_equal(remainders, r)
+
+
+@pytest.mark.parametrize("ptx", TYPES)
+@pytest.mark.parametrize("from_lane", [0, 4])
+def test_lanes_whose_number_is_zero_do_not_divide_by_it(ptx: str, from_lane: int) -> None:
+    # The numbers of a group are constants, one of them zero. LLVM concludes that nothing is divided by them.
+    type, constraint, kind = TYPES[ptx]
+    prologue = SOURCE[: SOURCE.index("// Neighbouring")].replace("TYPE", type).replace("PTX", ptx)
+    source = prologue.replace("REG", constraint) + "".join(
+        f"""
+    extern "C" __global__ void lanes{lanes}({type}* x, {type}* quotients, {type}* remainders) {{
+      const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+      const {type} lane = ({type})((int)(threadIdx.x & {lanes - 1}) - {from_lane});
+      const {type} v = x[at];
+      if (lane != 0 && (v & 1)) {{
+        quotients[at] = divide(v, lane);
+        remainders[at] = v % lane;
+      }}
+    }}
+    """
+        for lanes in (4, 8, 16, 32)
+    )
+    made = Program(source)
+    info = np.iinfo(kind)
+    x = np.random.default_rng(1).integers(info.min, info.max, 3 * 64, kind, endpoint=True)
+    for lanes in (4, 8, 16, 32):
+        by = (np.arange(3 * 64) % lanes - from_lane).astype(kind)
+        quotients, remainders = np.full_like(x, 77), np.full_like(x, 77)
+        made.run(f"lanes{lanes}", 3, 64, x, quotients, remainders)
+        q, r = expected(x, by)
+        on = (by != 0) & (x & kind(1) != 0)
+        assert np.array_equal(quotients, np.where(on, q, kind(77)))
+        assert np.array_equal(remainders, np.where(on, r, kind(77)))
 
 
 @pytest.mark.parametrize("ptx", TYPES)
