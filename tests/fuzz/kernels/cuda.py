@@ -272,7 +272,9 @@ class Printer:
             t, i = v.type.name, v.name
             heads = {
                 "up": f"for ({t} {i} = 0; {i} < {x[0]}; ++{i}) {{", "down": f"for ({t} {i} = {x[0]} - 1; {i} >= 0; --{i}) {{",
-                "ne": f"for ({t} {i} = 0; {i} != {x[0]}; {i}++) {{",
+                "ne": f"for ({t} {i} = 0; {i} != {x[0]}; {i}++) {{", "double": f"for ({t} {i} = 1; {i} < {x[0]}; {i} <<= 1) {{",
+                "step": f"for ({t} {i} = {x[1 % len(x)]}; {i} < {x[0]}; {i} += {x[2 % len(x)]}) {{",
+                "halve": f"for ({t} {i} = {x[0]}; {i} > {x[1 % len(x)]}; {i} >>= 1) {{",
             }  # fmt: skip
             self.put(heads[style])
             self.body(s.bodies[0])

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from . import idioms
 from .model import CAPACITY
 from .tree import (
     BOOL,
@@ -134,6 +136,7 @@ class Generator:
         self.sacc: list[Array] = []
         self.floats = r.random() < 0.35
         self.warps = r.random() < 0.6
+        self.idioms = r.choice([0.0, 1.0, 4.0])  # weight of the statements of `idioms`
         self.budget = 0
 
     # -- small things --
@@ -1019,6 +1022,11 @@ class Generator:
                     choices += [(1.5, self.exchange)]
                 if c.uniform and not self.k.exits:
                     choices += [(0.3, self.block_vote)]
+                if self.idioms and c.depth < 3:
+                    shapes = idioms.ANYWHERE + (
+                        idioms.ALL_THREADS if c.uniform and c.depth < 2 and not self.k.exits else ()
+                    )
+                    choices += [(w * self.idioms, functools.partial(shape, self)) for w, shape in shapes]
             weights = [w for w, _ in choices]
             out += r.choices([f for _, f in choices], weights)[0](c)
             if breaks and c.loop and self.chance(0.35):
@@ -1071,7 +1079,7 @@ class Generator:
             k.arrays.append(self.const)
         for _ in range(r.choice([0, 0, 1, 2])):
             t = r.choice([U32, S32, U64, S8, U16])  # no floats: the bits of a NaN would be visible
-            self.own.append(Array(self.name("g"), t, r.choice([1, 2, 4]), "own", soa=self.chance(0.5)))
+            self.own.append(Array(self.name("g"), t, r.choice([1, 2, 3, 4, 6]), "own", soa=self.chance(0.4)))
         for _ in range(r.choice([0, 1, 1])):
             op = r.choice(["add", "add", "min", "max", "and", "or", "xor", "inc"])
             t = (
@@ -1086,7 +1094,7 @@ class Generator:
             self.acc.append(Array(self.name("h"), t, r.choice([1, 4, 16]), "acc", op))
         for _ in range(r.choice([0, 1, 1, 2])):
             t = r.choice([U32, U32, S32, U64, S8, U16, S64] + ([F32] if self.floats else []))
-            self.shared.append(Array(self.name("s"), t, n + r.choice([0, 0, 1, 5, 32]), "shared"))
+            self.shared.append(Array(self.name("t"), t, n + r.choice([0, 0, 1, 5, 32]), "shared"))
         if self.chance(0.3):
             op = r.choice(["add", "max", "xor"])
             self.sacc.append(Array(self.name("w"), r.choice([U32, U32, U64]), r.choice([1, 8]), "sacc", op))

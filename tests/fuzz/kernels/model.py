@@ -537,11 +537,10 @@ class Model:
             if not now.any():
                 return
             if s.op == "for":
-                count = self.eval(s.exprs[0], f, now).astype(np.int64)  # it does not change: its variables are fixed
-                state.broken |= now & (turn >= count)
-                i = turn if s.data[0] != "down" else count - 1 - turn
+                i, ends = self.counted(s, turn, f, now)
+                state.broken |= now & ends
                 now = self.active(m, f, state)
-                self.assign(s.var, np.broadcast_to(np.asarray(i), (self.size,)).astype(NUMPY[s.var.type.name]), f, now)
+                self.assign(s.var, i.astype(NUMPY[s.var.type.name]), f, now)
             elif s.op == "while" or turn:
                 if turn >= s.data:
                     return
@@ -553,6 +552,24 @@ class Model:
             self.run(s.bodies[0], f, now, state)
             state.skipped[:] = False
             turn += 1
+
+    def counted(self, s: Stmt, turn: int, f: Frame, m: Values) -> tuple[Values, Values]:
+        """The index of an iteration, and whether the loop has ended. Bounds do not change: their variables are fixed."""
+        if turn > CAPACITY:
+            raise Invalid("an endless loop")
+        bounds = [self.eval(e, f, m).astype(np.int64) for e in s.exprs]
+        style = s.data[0]
+        if style == "halve":
+            i = bounds[0] >> min(turn, 63)
+            return i, i <= bounds[1]
+        if style == "double":
+            i = np.full(self.size, 1 << min(turn, 40), np.int64)
+        elif style == "step":
+            i = bounds[1] + bounds[2] * turn
+        else:
+            i = np.full(self.size, turn, np.int64)
+        ends = i >= bounds[0]
+        return (bounds[0] - 1 - i if style == "down" else i), ends
 
     def switch(self, s: Stmt, f: Frame, m: Values, loop: Loop | None) -> None:
         value = self.eval(s.exprs[0], f, m)
