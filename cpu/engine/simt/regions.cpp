@@ -512,6 +512,9 @@ bool RegionEmitter::rematerialisable(Value* v, unsigned depth) const {
   auto* inst = dyn_cast<Instruction>(v);
   if (!inst) return true;
   if (depth > kRematerialisationDepth || isa<PHINode>(inst)) return false;
+  // Its guard may have failed before the barrier: the group is in full code again because all
+  // quotients were the same, but full code divides numbers that are not negative.
+  if (inst->isIntDivRem() && plan_.full.needs_guard(inst)) return false;
   if (isa<AllocaInst>(inst)) return true;
   if (auto* load = dyn_cast<LoadInst>(inst)) {
     if (!is_parameter_load(*load)) return false;

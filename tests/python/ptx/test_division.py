@@ -228,3 +228,36 @@ def test_indices_from_a_quotient_are_contiguous_accesses(
     assert np.array_equal(out, (rows[:, None] * 1000 + columns).ravel())
     report = capfd.readouterr().err
     assert "contiguous 1, strided 0, gathers 2)" in report, report  # gathers: where a group has two quotients
+
+
+BARRIERS = """
+extern "C" __global__ void after_barriers(const int* in, int* out, int less) {
+  __shared__ int kept[64];
+  int t = threadIdx.x, q = (t - 4) / 23, r = (t - 4) % 23, s = (t - less) / less;
+  kept[t] = 0;
+  if (in[t] & 1) kept[t] = in[t] * q;  // lanes leave, and come together before the barrier
+  else out[256 + t] = in[t] + r;
+  kept[t] += t;
+  __syncthreads();
+  out[t] = q;
+  out[64 + t] = r;
+  __syncthreads();
+  out[128 + t] = q + kept[blockDim.x - 1 - t];
+  out[192 + t] = s;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [4, 8, 16, 32, 64])
+def test_quotients_of_negative_numbers_survive_barriers(threads: int) -> None:
+    # All quotients of a group are zero, also for numbers that are negative: the group runs without masks again.
+    given, out = np.arange(7, 7 + threads, dtype=np.int32), np.full(320, -7, np.int32)
+    Program(BARRIERS).run("after_barriers", 1, threads, given, out, 5)
+    t = np.arange(threads)
+    q, r = np.trunc((t - 4) / 23).astype(int), np.fmod(t - 4, 23).astype(int)
+    kept = np.where(given & 1, given * q, 0) + t
+    assert np.array_equal(out[:threads], q)
+    assert np.array_equal(out[64 : 64 + threads], r)
+    assert np.array_equal(out[128 : 128 + threads], q + kept[::-1])
+    assert np.array_equal(out[192 : 192 + threads], np.trunc((t - 5) / 5).astype(int))
+    assert np.array_equal(out[256 : 256 + threads], np.where(given & 1, -7, given + r))
