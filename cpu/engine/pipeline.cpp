@@ -30,6 +30,7 @@
 #include "cpu/engine/jit/peer_access.hpp"
 #include "cpu/engine/jit/safepoint_polls.hpp"
 #include "cpu/engine/jit/schedule_points.hpp"
+#include "cpu/engine/jit/shift_amounts.hpp"
 #include "cpu/engine/jit/spin_loops.hpp"
 #include "cpu/engine/jit/stack_size.hpp"
 #include "cpu/engine/jit/state_space_check.hpp"
@@ -514,6 +515,7 @@ constexpr Pass kFinish[] = {
        if (!c.code.baseline) simt::lower_gathers(*c.function, simt::VectorTarget::of(c.target));
      }),
      kVector},
+    {"bound-shift-amounts", on_each_function<bound_shift_amounts>},
     {"widen-masks",
      transform([](C& c) { simt::widen_masks(*c.function, simt::MaskForm::of(c.target)); }),
      kVector},
