@@ -79,23 +79,26 @@ struct Region {
       if (!barrier_at_end(*blocks[i])) blocks.insert(succ_begin(blocks[i]), succ_end(blocks[i]));
     DenseMap<BasicBlock*, Memory> within, before;
     for (BasicBlock* block : blocks) {
-      for (const Instruction& inst : *block) within[block] = within[block] | changed_by(inst);
-      changed = changed | within[block];
+      Memory by_block;
+      for (const Instruction& inst : *block) by_block = by_block | changed_by(inst);
+      within[block] = by_block;
+      changed = changed | by_block;
     }
     for (bool again = true; again;) {
       again = false;
       for (BasicBlock* block : blocks) {
         if (barrier_at_end(*block)) continue;
         for (BasicBlock* next : successors(block)) {
-          const Memory at_entry = before[next] | before[block] | within[block];
-          again |= at_entry != before[next];
+          const Memory known = before.lookup(next);
+          const Memory at_entry = known | before.lookup(block) | within.lookup(block);
+          again |= at_entry != known;
           before[next] = at_entry;
         }
       }
     }
     for (BasicBlock* block : blocks) {
       if (runs_again(block)) continue;
-      Memory now = before[block];
+      Memory now = before.lookup(block);
       for (Instruction& inst : *block) {
         if (auto* load = dyn_cast<LoadInst>(&inst); load && load->isSimple())
           if (!memory_of(inst, load->getPointerOperand()).overlaps(now)) early.insert(load);
