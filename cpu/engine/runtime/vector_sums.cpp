@@ -82,8 +82,10 @@ template <unsigned Depth>
       absent |= none;
       wrong |= (sum == kNotFinite) | (~none & ((top < kLeastTop) | (top > kMostTop)));
       store(tops + i * n + j, products);
+      // Zero where there are no products: their total is not used, and must not overflow either.
       const EightInts wide = __builtin_convertvector(top, EightInts);
-      store(scales + i * n + j, (kBias + kHalfRule.fraction - wide) << 23);
+      const EightInts unused = __builtin_convertvector(none, EightInts);
+      store(scales + i * n + j, ~unused & ((kBias + kHalfRule.fraction - wide) << 23));
     }
   int any_wrong = 0, any_absent = 0;
   for (unsigned i = 0; i < 8; ++i) any_wrong |= wrong[i], any_absent |= absent[i];
