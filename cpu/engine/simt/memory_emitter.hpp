@@ -42,7 +42,7 @@ class MemoryEmitter : public EmitterPart {
   /// The value in the highest lane that is on.
   Value* last_lane(Value* v);
   /// Whether the thread code loads a tile whose rows have a constant length (memory_pieces.cpp).
-  static bool loads_tile(llvm::Function& thread, const Shapes& full, unsigned width);
+  static bool loads_tile(const Flow&, const Lanes&);
   void begin_block() {
     pending_prefetches_.clear();
     lane_words_.clear();

@@ -250,11 +250,15 @@ void MemoryEmitter::find_pieces() {
     }
 }
 
-bool MemoryEmitter::loads_tile(Function& thread, const Shapes& full, unsigned width) {
-  return any_of(instructions(thread), [&](Instruction& inst) {
+bool MemoryEmitter::loads_tile(const Flow& flow, const Lanes& lanes) {
+  // Most kernels divide no integers, and need no analysis of shapes.
+  if (none_of(instructions(flow.function), [](Instruction& inst) { return inst.isIntDivRem(); }))
+    return false;
+  const Shapes full{flow, lanes, Shapes::Scope::FullGroup};
+  return any_of(instructions(flow.function), [&](Instruction& inst) {
     auto* load = dyn_cast<LoadInst>(&inst);
     if (!load || !may_be_in_pieces(*load, full)) return false;
-    const Pieces pieces{full, width, *load};
+    const Pieces pieces{full, lanes.width, *load};
     return pieces.found() && pieces.divides();
   });
 }

@@ -329,9 +329,7 @@ BlockCode vectorize(Function& thread, const Options& options) {
     }
     if (options.baseline_beyond) {
       unsigned cost = cost_of(thread, std::min(lanes.width, cost_width));
-      if (MemoryEmitter::loads_tile(thread, Shapes{flow, lanes, Shapes::Scope::FullGroup},
-                                    lanes.width))
-        cost *= kTileCopies;
+      if (MemoryEmitter::loads_tile(flow, lanes)) cost *= kTileCopies;
       code.baseline = cost > *options.baseline_beyond;
     }
     if (code.baseline) {
