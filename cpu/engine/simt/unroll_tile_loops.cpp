@@ -39,12 +39,13 @@ bool tests_lanes(const Loop& loop) {
   });
 }
 
-/// How many copies of its code unrolling a loop makes, and whether there are loops inside whose
-/// iterations become constant; nullopt if it has to stay a loop.
+/// What unrolling a loop completely makes of it.
 struct Copies {
-  std::uint64_t count = 1;
-  bool has_loops = false;
+  std::uint64_t count = 1;  ///< of the code inside
+  bool has_loops = false;   ///< inside, whose iterations become constant
 };
+
+/// Nullopt if the loop has to stay.
 std::optional<Copies> copies(const Loop& loop, ScalarEvolution& evolution) {
   const unsigned trips = evolution.getSmallConstantMaxTripCount(&loop);
   if (trips == 0) return {};
