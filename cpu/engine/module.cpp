@@ -102,12 +102,16 @@ struct Translated {
   Translation translation;
 };
 
+/// The name of a file with one of the PTX texts of a module.
+std::string ptx_name(const ThreadCode& code, std::size_t number) {
+  std::string name = code.digest.substr(0, 16);
+  if (number != 0) name.append(".").append(std::to_string(number));
+  return name.append(".ptx");
+}
+
 /// Where PTX without source lines is kept for reports of kernel coverage.
 std::string ptx_file(const ThreadCode& code, std::size_t number) {
-  std::string path = code.settings.coverage_folder;
-  path.append("/").append(code.digest, 0, 16);
-  if (number != 0) path.append(".").append(std::to_string(number));
-  return path.append(".ptx");
+  return code.settings.coverage_folder + "/" + ptx_name(code, number);
 }
 
 /// The address of the counters that the code of a module uses.
@@ -153,7 +157,8 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
   const auto code =
       make_thread_code(Settings::from_environment(), options.optimization, ptx, source);
   const Settings& settings = code->settings;
-  if (settings.dump_ptx) dump_text(settings, code->digest.substr(0, 16) + ".ptx", source);
+  for (std::size_t i = 0; settings.dump_ptx && i < ptx.size(); ++i)
+    dump_text(settings, ptx_name(*code, i), ptx[i]);
 
   std::unique_ptr<Translated> translated;
   in_compiler(options.name, source, settings, [&] {

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
 
 #include "../temporary_folder.hpp"
 #include "ptx_fixture.hpp"
@@ -259,6 +261,25 @@ TEST(PtxLoad, IntermediateFormsAreDumpedUnderBothNames) {
     for (const char* form : {"k.thread.ll", "k.block.ll", "k.s"})
       EXPECT_TRUE(std::filesystem::exists(folder.path() / form)) << list << ": " << form;
   }
+}
+
+TEST(PtxLoad, DumpedPtxIsTheTextOfEachInput) {
+  const cucore::test::TemporaryFolder folder;
+  const std::string header = ".version 8.0\n.target sm_90\n.address_size 64\n";
+  const std::string first = header + kernel("k", "", ""), second = header + kernel("l", "", "");
+  {
+    TestMemory memory;
+    const Environment what{"CUCORE_CPU_DUMP", "ptx"};
+    const Environment where{"CUCORE_CPU_DUMP_DIR", folder.path().string()};
+    const std::string_view both[] = {first, second};
+    Module::load(both, {}, memory);
+  }
+  std::set<std::string> dumped;
+  for (const auto& entry : std::filesystem::directory_iterator{folder.path()}) {
+    std::ifstream file{entry.path()};
+    dumped.emplace(std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{});
+  }
+  EXPECT_EQ(dumped, (std::set{first, second}));
 }
 
 // promise: A kernel that exceeds the time limit is error 702
