@@ -533,8 +533,13 @@ void bind_launch(nb::module_& m) {
   });
   cls.def("__repr__", [](const PyLaunchConfig& c) {
     const auto text = [](const Dim3& d) {
-      return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) +
-             ")";
+      return std::string{"("}
+          .append(std::to_string(d.x))
+          .append(", ")
+          .append(std::to_string(d.y))
+          .append(", ")
+          .append(std::to_string(d.z))
+          .append(")");
     };
     std::string out = "LaunchConfig(grid=" + text(c.grid);
     out += ", cluster=" + (c.cluster ? text(*c.cluster) : "None");
