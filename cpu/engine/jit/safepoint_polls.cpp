@@ -2,7 +2,9 @@
 // cpu/engine/jit/safepoint_polls.cpp
 #include "cpu/engine/jit/safepoint_polls.hpp"
 
+#include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/CFG.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
@@ -55,6 +57,37 @@ bool asks_for_blocks(const Loop& loop) {
   return asks(loop.getHeader()) || asks(loop.getLoopLatch());
 }
 
+/// Where the last edges of cycles start that may run for long. Cycles need not be loops of LLVM:
+/// full code may enter a loop of masked code in its middle.
+SmallSetVector<BasicBlock*, 8> ends_of_long_cycles(Function& function) {
+  SmallVector<std::pair<const BasicBlock*, const BasicBlock*>, 16> edges;
+  FindFunctionBackedges(function, edges);
+  if (edges.empty()) return {};
+  DominatorTree dominators{function};
+  LoopInfo loops{dominators};
+  TargetLibraryInfoImpl library{Triple{function.getParent()->getTargetTriple()}};
+  TargetLibraryInfo info{library};
+  AssumptionCache assumptions{function};
+  ScalarEvolution evolution{function, info, assumptions, dominators, loops};
+  constexpr std::size_t kMany = 200;  // trip counts are expensive in functions with many loops
+  const bool few = loops.getLoopsInPreorder().size() <= kMany;
+  const auto is_short = [&](const Loop& loop) {
+    if (asks_for_blocks(loop) || findOptionMDForLoop(&loop, simt::kShortLoop) ||
+        goes_over_bits(loop))
+      return true;
+    constexpr unsigned kShort = 4096;
+    const unsigned count = few ? evolution.getSmallConstantMaxTripCount(&loop) : 0;
+    return count != 0 && count <= kShort;
+  };
+  SmallSetVector<BasicBlock*, 8> ends;
+  for (const auto& [from, to] : edges) {
+    const Loop* const loop = loops.getLoopFor(to);
+    const bool is_latch = loop && loop->getHeader() == to && loop->contains(from);
+    if (!is_latch || !is_short(*loop)) ends.insert(const_cast<BasicBlock*>(from));
+  }
+  return ends;
+}
+
 }  // namespace
 
 void insert_safepoint_polls(Module& module, Function* entry, bool entry_is_fiber) {
@@ -69,31 +102,8 @@ void insert_safepoint_polls(Module& module, Function* entry, bool entry_is_fiber
   }
   for (Function& function : module) {
     if (function.isDeclaration()) continue;
-    DominatorTree dominators{function};
-    LoopInfo loops{dominators};
-    if (loops.empty()) continue;
-    auto all = loops.getLoopsInPreorder();
-    constexpr std::size_t kMany = 200;  // trip counts are expensive in functions with many loops
-    const bool few = all.size() <= kMany;
-    erase_if(all, [](const Loop* loop) {
-      return asks_for_blocks(*loop) || findOptionMDForLoop(loop, simt::kShortLoop) ||
-             goes_over_bits(*loop);
-    });
-    if (all.empty()) continue;
-    TargetLibraryInfoImpl library{Triple{module.getTargetTriple()}};
-    TargetLibraryInfo info{library};
-    AssumptionCache assumptions{function};
-    ScalarEvolution evolution{function, info, assumptions, dominators, loops};
-    SmallVector<BasicBlock*, 8> latches;
-    for (Loop* loop : all) {
-      constexpr unsigned kShort = 4096;
-      const unsigned count = few ? evolution.getSmallConstantMaxTripCount(loop) : 0;
-      if (count != 0 && count <= kShort) continue;
-      SmallVector<BasicBlock*, 4> found;
-      loop->getLoopLatches(found);
-      latches.append(found);
-    }
-    if (latches.empty()) continue;
+    const auto ends = ends_of_long_cycles(function);
+    if (ends.empty()) continue;
     IRBuilder<> b{&function.getEntryBlock(),
                   function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca()};
     Value* block = nullptr;
@@ -106,8 +116,8 @@ void insert_safepoint_polls(Module& module, Function* entry, bool entry_is_fiber
     Value* const flag = b.CreateLoad(
         b.getPtrTy(),
         b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), block, offsetof(BlockContext, cancel)));
-    for (BasicBlock* latch : latches) {
-      Instruction* terminator = latch->getTerminator();
+    for (BasicBlock* end : ends) {
+      Instruction* terminator = end->getTerminator();
       b.SetInsertPoint(terminator);
       LoadInst* state = b.CreateAlignedLoad(b.getInt32Ty(), flag, Align(4));
       state->setAtomic(AtomicOrdering::Monotonic);

@@ -42,6 +42,13 @@ const Subject kSubjects[] = {
      "L: mad.lo.u32 %r6, %r6, %r6, 1; add.u32 %r5, %r5, 1;"
      "setp.lt.u32 %p1, %r5, %r7; @%p1 bra L;",
      shape({3}, {48}), 4},
+    {"threads_that_leave_at_two_places",
+     "",  // full code enters the loop of masked code in its middle
+     "rem.u32 %r7, %r2, 5; add.u32 %r7, %r7, %r4; and.b32 %r8, %r2, 1; mov.u32 %r5, 0;"
+     "mov.u32 %r6, %r3; L: mad.lo.u32 %r6, %r6, %r6, 1; add.u32 %r5, %r5, 1;"
+     "setp.ge.u32 %p1, %r5, %r7; @%p1 bra D; shr.u32 %r9, %r6, 24; setp.eq.u32 %p2, %r8, 1;"
+     "setp.gt.and.u32 %p2, %r9, 1, %p2; @!%p2 bra L; D:",
+     shape({1}, {48}), 16},
     {"barrier", "",
      ".shared .align 4 .b8 s[512]; mov.u32 %r7, s; mad.lo.s32 %r8, %r2, 4, %r7;"
      "mov.u32 %r5, 0; mov.u32 %r6, %r3; sub.s32 %r9, %r1, %r2; sub.s32 %r9, %r9, 1;"
