@@ -3,8 +3,11 @@
 // iteration may leave everything else that the exit depends on unchanged.
 #include "cpu/engine/jit/spin_loops.hpp"
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/CFG.h>
+#include <llvm/Analysis/CycleAnalysis.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/Dominators.h>
@@ -13,6 +16,9 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <optional>
+#include <utility>
 
 #include "cpu/engine/simt/markers.hpp"
 
@@ -354,10 +360,11 @@ bool has_variables_in_memory(const Function& function) {
   });
 }
 
-/// Debug mode: whether a loop reads anything that other threads may write.
-bool reads_anything(const Loop& loop) {
+/// Whether blocks read anything that other threads may write.
+template <typename Blocks>
+bool read_anything(const Blocks& blocks) {
   const auto any = [&](auto&& holds) {
-    return any_of(loop.blocks(), [&](const BasicBlock* block) { return any_of(*block, holds); });
+    return any_of(blocks, [&](const BasicBlock* block) { return any_of(*block, holds); });
   };
   const bool orders_memory = any([](const Instruction& instruction) {
     const StringRef name = marker_name(&instruction);
@@ -383,7 +390,7 @@ bool reads_anything(const Loop& loop) {
 
 bool is_spin_loop(const Loop& loop, const LoopInfo& loops, const DominatorTree& tree,
                   const PostDominatorTree& ends) {
-  if (has_variables_in_memory(*loop.getHeader()->getParent())) return reads_anything(loop);
+  if (has_variables_in_memory(*loop.getHeader()->getParent())) return read_anything(loop.blocks());
   SmallVector<BasicBlock*, 4> exiting;
   loop.getExitingBlocks(exiting);
   for (BasicBlock* block : exiting) {
@@ -415,27 +422,57 @@ bool passes_barrier_every_iteration(const Loop& loop) {
   return true;
 }
 
+namespace {
+
+/// What gets calls that yield.
+struct Spin {
+  SmallVector<std::pair<BasicBlock*, BasicBlock*>, 4> back_edges;
+  BasicBlock* before = nullptr;  ///< where the count of iterations begins; null: the entry
+  bool at_barrier = false;
+};
+
+/// Spin loops, and cycles with several entries (of goto, or of PTX) that read what others write.
+SmallVector<Spin, 4> find_spin_loops(Function& function) {
+  SmallVector<std::pair<const BasicBlock*, const BasicBlock*>, 8> back_edges;
+  FindFunctionBackedges(function, back_edges);
+  if (back_edges.empty()) return {};
+  DominatorTree dominators{function};
+  const LoopInfo loops{dominators};
+  const PostDominatorTree ends{function};
+  CycleInfo cycles;
+  cycles.compute(function);
+  SmallVector<Spin, 4> found;
+  SmallDenseMap<const void*, std::optional<unsigned>> places;  // of loops and cycles
+  for (const auto& [from, to] : back_edges) {
+    const Loop* const loop = loops.getLoopFor(to);
+    const bool is_latch = loop && loop->getHeader() == to && loop->contains(from);
+    const Cycle* cycle = is_latch ? nullptr : cycles.getCycle(to);
+    while (cycle && !cycle->contains(from)) cycle = cycle->getParentCycle();
+    const void* const key = is_latch ? static_cast<const void*>(loop) : cycle;
+    const auto [place, is_new] = places.try_emplace(key);
+    if (is_new && is_latch && is_spin_loop(*loop, loops, dominators, ends)) {
+      place->second = found.size();
+      found.push_back({{}, loop->getLoopPreheader(), passes_barrier_every_iteration(*loop)});
+    } else if (is_new && cycle && read_anything(cycle->blocks())) {
+      place->second = found.size();
+      found.emplace_back();
+    }
+    if (!place->second) continue;
+    auto& edges = found[*place->second].back_edges;
+    const std::pair edge{const_cast<BasicBlock*>(from), const_cast<BasicBlock*>(to)};
+    if (!is_contained(edges, edge)) edges.push_back(edge);
+  }
+  return found;
+}
+
+}  // namespace
+
 /// The first iterations do not yield: a loop that searches a free slot, or repeats a failed
 /// compare-and-swap, has mostly ended by then, and the first yield makes the runtime start other
 /// threads on stacks of their own.
 bool mark_spin_loops(Function& function) {
   constexpr unsigned kFree = 4;
-  DominatorTree dominators{function};
-  LoopInfo loops{dominators};
-  if (loops.empty()) return false;
-  const PostDominatorTree ends{function};
-  struct Spin {
-    SmallVector<BasicBlock*, 4> latches;
-    BasicBlock *header, *before;
-    bool at_barrier;
-  };
-  SmallVector<Spin, 4> found;
-  for (Loop* loop : loops.getLoopsInPreorder()) {
-    if (!is_spin_loop(*loop, loops, dominators, ends)) continue;
-    found.push_back(
-        {{}, loop->getHeader(), loop->getLoopPreheader(), passes_barrier_every_iteration(*loop)});
-    loop->getLoopLatches(found.back().latches);
-  }
+  SmallVector<Spin, 4> found = find_spin_loops(function);
   if (found.empty()) return false;
   Module& module = *function.getParent();
   IRBuilder<> b{module.getContext()};
@@ -456,11 +493,11 @@ bool mark_spin_loops(Function& function) {
       b.SetInsertPoint(spin.before ? spin.before->getTerminator() : iterations->getNextNode());
       b.CreateStore(b.getInt32(0), iterations);
     }
-    for (BasicBlock* latch : spin.latches) {
+    for (const auto& [latch, header] : spin.back_edges) {
       // Only on the back edge; at a switch, which may have several edges to the header, always.
       const bool splits = isa<BranchInst>(latch->getTerminator());
       const DebugLoc line = latch->getTerminator()->getDebugLoc();
-      Instruction* end = (splits ? SplitEdge(latch, spin.header) : latch)->getTerminator();
+      Instruction* end = (splits ? SplitEdge(latch, header) : latch)->getTerminator();
       b.SetInsertPoint(end);
       if (spin.at_barrier) {
         call("cucpu.yield_block", {})->setDebugLoc(line);

@@ -25,8 +25,8 @@ bool passes_barrier_every_iteration(const llvm::Loop&);
 
 /// Requires: thread code.
 /// Guarantees: every back edge of a spin loop calls cucpu.yield_block (where every iteration passes
-/// a barrier) or cucpu.yield (elsewhere, from the fifth iteration on). Returns whether there is
-/// one.
+/// a barrier) or cucpu.yield (elsewhere, from the fifth iteration on). Cycles with several entries
+/// that read what other threads write count as spin loops. Returns whether there is one.
 bool mark_spin_loops(llvm::Function&);
 
 }  // namespace cucpu

@@ -23,6 +23,28 @@ loop:
   %v = load volatile i32, ptr %q, !cucpu.space !0
   %c = icmp eq i32 %v, 0
   br i1 %c, label %loop, label %end)"},
+    {"two_entries", true, R"(
+  %odd = trunc i32 %n to i1
+  br i1 %odd, label %loop, label %middle
+loop:
+  %v = load volatile i32, ptr %q, !cucpu.space !0
+  %c = icmp eq i32 %v, 0
+  br i1 %c, label %middle, label %end
+middle:
+  store i32 1, ptr %q2, !cucpu.space !0
+  br label %loop)"},
+    {"two_entries_and_a_count", false, R"(
+  %odd = trunc i32 %n to i1
+  br i1 %odd, label %loop, label %middle
+loop:
+  %i = phi i32 [ 0, %entry ], [ %j, %middle ]
+  %c = icmp ult i32 %i, %n
+  br i1 %c, label %middle, label %end
+middle:
+  %k = phi i32 [ 5, %entry ], [ %i, %loop ]
+  %j = add i32 %k, 1
+  store i32 1, ptr %q2, !cucpu.space !0
+  br label %loop)"},
     {"a_branch_on_a_volatile_load_decides", true, R"(
   br label %loop
 loop:

@@ -49,12 +49,14 @@ WAITS = {
     "one_thread_tells": "__shared__ int go; for (;;) { if (threadIdx.x == 0) go = END || LOOK; __syncthreads(); int g = go; __syncthreads(); if (g) break; } SET;",
     "any_thread": "while (!__syncthreads_or(END || LOOK)) {} SET;",
     "all_threads": "while (!__syncthreads_and(END || LOOK)) {} SET;",
+    "goto": "unsigned n = 0; if (END) goto done; if (blockIdx.x & 1) goto middle; top: n += 1; if (LOOK) goto done; "
+    "middle: n += 3; if (!(LOOK)) goto top; done: __syncthreads(); if (n != 77777777u) SET;",
     "nested": "for (int i = 0; i < 3; ++i) { bool done = false; while (!done) { if (END || LOOK) done = true; __syncthreads(); } } SET;",
 }
 ORDERS = {"next": "blockIdx.x + 1", "previous": "blockIdx.x - 1"}
 ONE_THREAD = {"one_thread", "one_thread_and_fence", "sleep", "one_thread_tells"}
 # Compilers reload plain memory at barriers and fences; a GPU's L1 cache may still return stale values.
-WITHOUT_ORDER = {"flag", "loop", "one_thread", "sleep"}
+WITHOUT_ORDER = {"flag", "loop", "goto", "one_thread", "sleep"}
 FEW = ("volatile", "acquire", "add") if ON_GPU else ("volatile", "plain", "acquire", "add")
 
 BEFORE = r"""
