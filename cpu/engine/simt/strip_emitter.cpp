@@ -9,6 +9,7 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 
+#include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
@@ -213,8 +214,9 @@ unsigned StripEmitter::strip_length() const {
 
 // A strip only changes the order of independent threads.
 bool StripEmitter::can_run_across() const {
-  if (plan_.by_columns || parts_.regions.says_group() || parts_.regions.all().size() != 1 ||
-      plan_.lanes.block.x % width_ != 0 || strip_length() < 2)
+  // Race checks number the blocks, one after the other: a second row would count as another block.
+  if ((plan_.check & check::kRace) != 0 || plan_.by_columns || parts_.regions.says_group() ||
+      parts_.regions.all().size() != 1 || plan_.lanes.block.x % width_ != 0 || strip_length() < 2)
     return false;
   return none_of(instructions(state_.thread), [](Instruction& inst) {
     StringRef name = marker_name(&inst);

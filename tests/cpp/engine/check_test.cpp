@@ -110,6 +110,23 @@ TEST_F(Check, BlocksThatWriteOneWordRaceUnlessTheyDoItAtomically) {
   clean("race", kernel("st.global.u32 [%rd0], 5;"), {2}, {32});  // the same value
 }
 
+// promise: Check mode finds data races and names both accesses
+TEST_F(Check, RacesOfTheRowsOfABlockAreFound) {
+  const std::string row =
+      "mov.u32 %r5, %tid.y; mul.wide.u32 %rd2, %r2, 4; add.u64 %rd3, %rd0, %rd2;";
+  const std::string own =
+      "mad.lo.u32 %r6, %r5, 64, %r2; mul.wide.u32 %rd2, %r6, 4;"
+      "add.u64 %rd3, %rd0, %rd2;";
+  const std::string update = "ld.global.u32 %r7, [%rd3]; mad.lo.u32 %r7, %r7, 3, 1;";
+  for (const Dim3 block : {Dim3{16, 4}, Dim3{32, 2}, Dim3{64, 3}, Dim3{16, 2, 2}, Dim3{7, 5}}) {
+    finds("race", kernel(row + "st.global.u32 [%rd3], %r5;"), {"data race"}, {1}, block);
+    finds("race", kernel(row + update + "st.global.u32 [%rd3], %r7;"), {"data race"}, {1}, block);
+    clean("race", kernel(row + "st.global.u32 [%rd3], 5;"), {2}, block);  // the same value
+  }
+  for (const Dim3 block : {Dim3{16, 4}, Dim3{64, 3}, Dim3{7, 5}})
+    clean("race", kernel(row + own + update + "st.global.u32 [%rd3], %r7;"), {1}, block);
+}
+
 // Generated code handles the accesses of the loop without a routine: the race is found, and both
 // lines are known.
 // promise: Check mode finds data races and names both accesses
