@@ -54,6 +54,7 @@ struct CheckedBlock {
     /// Accesses of the block up to this time happen before the next access of this thread.
     std::uint64_t block_floor = 0;
     std::uint64_t warp_floor = 0;  ///< the same for its warp
+    std::uint64_t released = 0;    ///< when other blocks could last learn what it did
     bool fenced = false;
     const void* barrier = nullptr;  ///< the barrier that it waits at
     std::uint32_t copy_groups = 0;  ///< groups of asynchronous copies that it has committed

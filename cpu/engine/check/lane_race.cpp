@@ -562,7 +562,11 @@ void LaneChecker::check_race_in_lane(Worker& worker, BlockContext& c, const Lane
           !(written && changes_nothing(access, lane)))
         race(worker, c, access, lane, read, 0xffff, false, pc);
     }
-    const std::uint64_t now = mine | bytes << touch::kBytesShift;
+    // The word keeps one access of this thread: with all bytes since the thread last synchronized.
+    constexpr std::uint64_t kAll = touch::kBytes << touch::kBytesShift;
+    const std::uint64_t before = writes ? h.write[i] : h.reads[0][i];
+    const std::uint64_t own = ((before ^ mine) & ~kAll) == 0 ? before & kAll : 0;
+    const std::uint64_t now = mine | bytes << touch::kBytesShift | own;
     if (writes) {
       h.settled[i] = 0;
       h.write[i] = now;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu/engine/check/race.cpp: data races (accesses to the same bytes without synchronization between
 // them), and barriers that threads of a warp reach at different places.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -93,12 +94,18 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
     if (writes && !(c.write.time != 0 && changes_nothing(access)))
       for (const Touch& earlier : c.reads)
         if (conflicts(earlier)) race(worker, access, Touch{earlier}, false);
-    const Touch now{now_,
-                    access.pc,
-                    static_cast<std::uint32_t>(block.number),
-                    static_cast<std::uint16_t>(thread),
-                    bytes,
-                    strong};
+    Touch now{now_,
+              access.pc,
+              static_cast<std::uint32_t>(block.number),
+              static_cast<std::uint16_t>(thread),
+              bytes,
+              strong};
+    // The word keeps one access of this thread: with all bytes since the thread last synchronized.
+    const Touch& last = writes ? c.write : c.reads[0];
+    const CheckedBlock::Thread& self = block.threads[thread];
+    if (same_thread(last, now) && last.strong == strong &&
+        last.time > std::max({self.block_floor, self.warp_floor, self.released}))
+      now.bytes |= last.bytes;
     if (writes) {
       c.write = now;
     } else if (same_thread(c.reads[0], now) || c.reads[0].time == 0) {
@@ -116,6 +123,7 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
     auto& released = released_[access.address];
     for (const auto& [other, time] : block.known) released[other] = std::max(released[other], time);
     released[block.number] = now_;
+    block.threads[thread].released = now_;
   }
 }
 
@@ -195,6 +203,7 @@ void Checker::synchronizes(Worker& worker, std::uintptr_t address) {
     block.known[other] = std::max(block.known[other], time);
   for (const auto& [other, time] : block.known) released[other] = std::max(released[other], time);
   released[block.number] = ++now_;
+  block.threads[worker.current().thread.linear].released = now_;
 }
 
 // ---- synchronization of threads ----

@@ -127,6 +127,30 @@ TEST_F(Check, RacesOfTheRowsOfABlockAreFound) {
     clean("race", kernel(row + own + update + "st.global.u32 [%rd3], %r7;"), {1}, block);
 }
 
+// promise: Check mode finds data races and names both accesses
+TEST_F(Check, RacesOfEveryByteOfAWordAreFound) {
+  const std::string two = "and.b32 %r5, %r2, 63; setp.ne.u32 %p1, %r5, 0; @%p1 bra D;";  // 0 and 64
+  const std::string one = "setp.ne.u32 %p2, %r2, 0; setp.ne.u32 %p1, %r2, 64; add.u32 %r6, %r2, 9;";
+  const std::string first = "@!%p2 st.global.u8 [%rd0+", second = "@!%p1 st.global.u8 [%rd0+";
+  for (const std::string type : {"u8", "u16"}) {
+    const std::string size = type == "u8" ? "1" : "2";
+    const std::string at = " [%rd0]", next = " [%rd0+" + size + "]";
+    finds("race",
+          kernel(two + "add.u32 %r6, %r2, 1; st.global." + type + at + ", %r6; st.global." + type +
+                 next + ", %r6; D:"),
+          {"data race"}, {1}, {128});
+    finds("race",
+          kernel(one + "@!%p2 ld.global." + type + " %r7," + at + "; @!%p2 ld.global." + type +
+                 " %r8," + next + "; @!%p1 st.global." + type + at + ", %r6;"),
+          {"data race"}, {1}, {128});
+  }
+  clean("race", kernel(one + first + "0], %r6;" + first + "1], %r6;" + second + "2], %r6;"), {1},
+        {128});
+  clean("race",
+        kernel(one + first + "0], %r6; bar.sync 0;" + first + "1], %r6;" + second + "0], %r6;"),
+        {1}, {128});
+}
+
 // Generated code handles the accesses of the loop without a routine: the race is found, and both
 // lines are known.
 // promise: Check mode finds data races and names both accesses
