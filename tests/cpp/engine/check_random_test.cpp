@@ -112,18 +112,24 @@ std::string text_of(const Line& line, unsigned number) {
   return text + (line.who != Line::all ? label + ":\n" : "");
 }
 
-/// The lines are executed kRounds times. Each thread ends with a store to its own word.
-std::string kernel(const std::vector<Line>& lines) {
+/// The lines are executed kRounds times. Each thread ends with a store to its own word. Kernels
+/// without shared memory and barriers have none at all: several blocks may run as a strip.
+std::string kernel(const std::vector<Line>& lines, Dim3 block) {
   std::string body;
   for (unsigned i = 0; i < lines.size(); ++i) body += text_of(lines[i], i);
+  const bool alone = std::all_of(lines.begin(), lines.end(), [](const Line& line) {
+    return line.is_access() ? line.global : line.kind == Line::warp_barrier;
+  });
+  const std::string shared = alone ? "" : R"(
+  mov.u32 %r7, s; mad.lo.u32 %r7, %r2, 4, %r7;
+  st.shared.u32 [%r7], %r2; st.shared.u32 [%r7+256], %r2; bar.sync 0;)";
   return R"(.visible .entry k(.param .u64 out) {
   .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<8>; .shared .align 64 .b8 s[512];
-  mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r0, %r1, %r2;
-  ld.param.u64 %rd0, [out]; mov.u32 %r7, s; mad.lo.u32 %r7, %r2, 4, %r7;
-  st.shared.u32 [%r7], %r2; st.shared.u32 [%r7+256], %r2; mov.u32 %r11, 0; mov.u32 %r10, 0;
-  bar.sync 0;
-  R:
-)" + body +
+  mov.u32 %r0, %ctaid.x; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
+  mad.lo.u32 %r2, %r2, )" +
+         std::to_string(block.x) + ", %r1; mad.lo.u32 %r3, %r0, " + std::to_string(kThreads) +
+         ", %r2; ld.param.u64 %rd0, [out]; mov.u32 %r11, 0; mov.u32 %r10, 0;" + shared +
+         "\n  R:\n" + body +
          R"(
   add.u32 %r10, %r10, 1; setp.lt.u32 %p2, %r10, )" +
          std::to_string(kRounds) + R"(; @%p2 bra R;
@@ -201,7 +207,7 @@ std::vector<Line> random_lines(std::mt19937& random) {
   std::vector<Line> lines;
   const unsigned count = 3 + pick(4);
   const bool global = pick(3) == 0;
-  const unsigned barriers = 1 + pick(3);  // of three lines, so many are followed by a barrier
+  const unsigned barriers = pick(4);  // of three lines, so many are followed by a barrier
   for (unsigned i = 0; i < count; ++i) {
     Line line;
     line.kind = static_cast<Line::Kind>(pick(8) < 4    ? Line::read
@@ -209,7 +215,7 @@ std::vector<Line> random_lines(std::mt19937& random) {
                                                        : Line::atomic);
     line.index = static_cast<Line::Index>(pick(7));
     line.who = pick(2) == 0 ? Line::all : static_cast<Line::Who>(pick(5));
-    line.global = global && pick(3) != 0;
+    line.global = global && (barriers == 0 || pick(3) != 0);
     line.own_part = line.global && pick(2) == 0;
     line.words = line.kind != Line::atomic && pick(5) == 0 ? 2 : 1;
     line.k = std::array{1U, 4U, 8U, 20U, 32U, 63U}[pick(6)];
@@ -238,6 +244,18 @@ std::vector<Line> random_lines(std::mt19937& random) {
   return lines;
 }
 
+/// The threads that a report names.
+std::vector<unsigned> threads_of(const std::string& text, Dim3 block) {
+  std::vector<unsigned> all;
+  const std::string what = "thread (";
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+    unsigned x = 0, y = 0;
+    if (std::sscanf(text.c_str() + at + what.size(), "%u, %u", &x, &y) == 2)
+      all.push_back(y * block.x + x);
+  }
+  return all;
+}
+
 /// The numbers after each place where `what` occurs.
 std::vector<unsigned> numbers_after(const std::string& text, const std::string& what) {
   std::vector<unsigned> all;
@@ -259,14 +277,14 @@ TEST(CheckRandom, TheRacesOfRandomKernelsAreFoundAndNoOthers) {
     const std::vector<Line> lines = random_lines(random);
     const unsigned blocks = 1 + seed % 2;
     const Model model{lines, blocks};
-    const std::string text = kernel(lines);
+    const Dim3 block = seed / 2 % 2 == 0 ? Dim3{kThreads} : Dim3{16, kThreads / 16};
+    const std::string text = kernel(lines, block);
     const Environment check{"CUCORE_CHECK", seed % 3 == 0 ? "race" : "all"};
     for (const char* width : {"1", "4", "8", "16", "32"}) {
       const Environment lanes{"CUCORE_CPU_W", width};
       TestMemory memory;
       std::vector<std::uint32_t> words(4096);
-      const Ended ended =
-          launch(*load(text, memory), "k", shape_of({blocks}, {kThreads}), words.data());
+      const Ended ended = launch(*load(text, memory), "k", shape_of({blocks}, block), words.data());
       const std::string where = "seed " + std::to_string(seed) + ", CUCORE_CPU_W=" + width + "\n" +
                                 ended.report + "\n" + text;
       if (ended.code == 0) {
@@ -276,7 +294,7 @@ TEST(CheckRandom, TheRacesOfRandomKernelsAreFoundAndNoOthers) {
       }
       ++found;
       EXPECT_TRUE(model.races()) << where;
-      const auto threads = numbers_after(ended.report, "thread ("),
+      const auto threads = threads_of(ended.report, block),
                  in = numbers_after(ended.report, "block ("),
                  at = numbers_after(ended.report, "kernel.cu:");
       ASSERT_TRUE(threads.size() == 2 && in.size() == 2 && at.size() == 2) << where;
