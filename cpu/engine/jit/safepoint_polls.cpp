@@ -4,13 +4,13 @@
 
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/AssumptionCache.h>
-#include <llvm/Analysis/CFG.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
+#include "cpu/engine/jit/back_edges.hpp"
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/safepoints.hpp"
@@ -60,8 +60,7 @@ bool asks_for_blocks(const Loop& loop) {
 /// Where the last edges of cycles start that may run for long. Cycles need not be loops of LLVM:
 /// full code may enter a loop of masked code in its middle.
 SmallSetVector<BasicBlock*, 8> ends_of_long_cycles(Function& function) {
-  SmallVector<std::pair<const BasicBlock*, const BasicBlock*>, 16> edges;
-  FindFunctionBackedges(function, edges);
+  const auto edges = back_edges(function);
   if (edges.empty()) return {};
   DominatorTree dominators{function};
   LoopInfo loops{dominators};
@@ -80,11 +79,9 @@ SmallSetVector<BasicBlock*, 8> ends_of_long_cycles(Function& function) {
     return count != 0 && count <= kShort;
   };
   SmallSetVector<BasicBlock*, 8> ends;
-  for (const auto& [from, to] : edges) {
-    const Loop* const loop = loops.getLoopFor(to);
-    const bool is_latch = loop && loop->getHeader() == to && loop->contains(from);
-    if (!is_latch || !is_short(*loop)) ends.insert(const_cast<BasicBlock*>(from));
-  }
+  for (const Edge& edge : edges)
+    if (const Loop* const loop = loop_of(edge, loops); !loop || !is_short(*loop))
+      ends.insert(edge.first);
   return ends;
 }
 

@@ -6,7 +6,6 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/Analysis/CFG.h>
 #include <llvm/Analysis/CycleAnalysis.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
@@ -18,8 +17,8 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <optional>
-#include <utility>
 
+#include "cpu/engine/jit/back_edges.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu {
@@ -426,16 +425,15 @@ namespace {
 
 /// What gets calls that yield.
 struct Spin {
-  SmallVector<std::pair<BasicBlock*, BasicBlock*>, 4> back_edges;
+  SmallVector<Edge, 4> back_edges;
   BasicBlock* before = nullptr;  ///< where the count of iterations begins; null: the entry
   bool at_barrier = false;
 };
 
 /// Spin loops, and cycles with several entries (of goto, or of PTX) that read what others write.
 SmallVector<Spin, 4> find_spin_loops(Function& function) {
-  SmallVector<std::pair<const BasicBlock*, const BasicBlock*>, 8> back_edges;
-  FindFunctionBackedges(function, back_edges);
-  if (back_edges.empty()) return {};
+  const auto edges = back_edges(function);
+  if (edges.empty()) return {};
   DominatorTree dominators{function};
   const LoopInfo loops{dominators};
   const PostDominatorTree ends{function};
@@ -443,14 +441,12 @@ SmallVector<Spin, 4> find_spin_loops(Function& function) {
   cycles.compute(function);
   SmallVector<Spin, 4> found;
   SmallDenseMap<const void*, std::optional<unsigned>> places;  // of loops and cycles
-  for (const auto& [from, to] : back_edges) {
-    const Loop* const loop = loops.getLoopFor(to);
-    const bool is_latch = loop && loop->getHeader() == to && loop->contains(from);
-    const Cycle* cycle = is_latch ? nullptr : cycles.getCycle(to);
-    while (cycle && !cycle->contains(from)) cycle = cycle->getParentCycle();
-    const void* const key = is_latch ? static_cast<const void*>(loop) : cycle;
-    const auto [place, is_new] = places.try_emplace(key);
-    if (is_new && is_latch && is_spin_loop(*loop, loops, dominators, ends)) {
+  for (const Edge& edge : edges) {
+    const Loop* const loop = loop_of(edge, loops);
+    const Cycle* cycle = loop ? nullptr : cycles.getCycle(edge.second);
+    while (cycle && !cycle->contains(edge.first)) cycle = cycle->getParentCycle();
+    const auto [place, is_new] = places.try_emplace(loop ? static_cast<const void*>(loop) : cycle);
+    if (is_new && loop && is_spin_loop(*loop, loops, dominators, ends)) {
       place->second = found.size();
       found.push_back({{}, loop->getLoopPreheader(), passes_barrier_every_iteration(*loop)});
     } else if (is_new && cycle && read_anything(cycle->blocks())) {
@@ -458,9 +454,8 @@ SmallVector<Spin, 4> find_spin_loops(Function& function) {
       found.emplace_back();
     }
     if (!place->second) continue;
-    auto& edges = found[*place->second].back_edges;
-    const std::pair edge{const_cast<BasicBlock*>(from), const_cast<BasicBlock*>(to)};
-    if (!is_contained(edges, edge)) edges.push_back(edge);
+    auto& same = found[*place->second].back_edges;
+    if (!is_contained(same, edge)) same.push_back(edge);
   }
   return found;
 }
