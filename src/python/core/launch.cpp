@@ -533,6 +533,7 @@ void bind_launch(nb::module_& m) {
   });
   cls.def("__repr__", [](const PyLaunchConfig& c) {
     const auto text = [](const Dim3& d) {
+      // Not a sum: GCC 12 reports an overflow in it where headers are precompiled.
       return std::string{"("}
           .append(std::to_string(d.x))
           .append(", ")
